@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Installs guides, specification, decisions and the samples that they use: install_docs.py ROOT DOC
+"""Installs guides, specification, decisions, JSON schemas and the samples that the guides use: install_docs.py ROOT DOC
 INCLUDE SCHEMAS.
 
-DOC, INCLUDE and SCHEMAS are folders of the installation, relative to its prefix. Links lead to
-the installed files. A link to a file that is not installed becomes plain text."""
+DOC, INCLUDE and SCHEMAS are folders of the installation, relative to its prefix. The script changes links so that they
+lead to installed files. A link to a file that is not installed becomes plain text."""
 import os
 import re
 import shutil
@@ -27,7 +27,7 @@ def installed(path, doc, include, schemas):
 
 
 def relinked(text, page, folders):
-    """Returns the text of the source file PAGE with links that work after installation."""
+    """Returns `text`, the content of the source file `page`, with links that work after installation."""
     directory = os.path.dirname(installed(page, *folders))
 
     def replace(match):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Installs missing Debian packages, PyTorch and ONNX. tools/test and tools/quickstart source this file.
+# Functions that install missing Debian packages, PyTorch and ONNX. tools/test and tools/quickstart source this file.
 
 packages_build=(g++ meson ninja-build pkg-config python3 libfmt-dev libcli11-dev nlohmann-json3-dev libssl-dev libxxhash-dev
   zlib1g-dev libdnnl-dev libhwy-dev libvulkan-dev glslc ocl-icd-opencl-dev libze-dev clang-15 llvm-spirv-15 spirv-tools)

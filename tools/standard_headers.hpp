@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Standard headers that most sources include. They are precompiled once for each large target. Each
-// source still includes what it uses, because -Db_pch=false builds without this file.
+// Standard headers that most sources include. The build precompiles them once for each large target. Each source still
+// includes all headers that it uses, because builds with -Db_pch=false do not use this file.
 #include <algorithm>
 #include <array>
 #include <atomic>

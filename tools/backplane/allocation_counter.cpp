@@ -40,8 +40,8 @@ void* allocate(size_t bytes, size_t alignment) {
 uint64_t tool::allocation_count() { return count.load(std::memory_order_relaxed); }
 
 #ifndef BACKPLANE_SANITIZED
-// The standard library implements the array, nothrow and sized forms of operator new with these
-// functions.
+// The standard library implements the array and nothrow forms of operator new and delete as calls of these functions,
+// so the count includes those forms.
 void* operator new(size_t bytes) { return allocate(bytes, 0); }
 void* operator new(size_t bytes, std::align_val_t alignment) { return allocate(bytes, static_cast<size_t>(alignment)); }
 void operator delete(void* memory) noexcept { std::free(memory); }

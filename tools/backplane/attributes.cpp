@@ -14,7 +14,8 @@
 namespace tool {
 namespace {
 
-// The default of a field for which the legal value nearest to 0 is not useful.
+// A default for one field of the attribute struct `stem`. Fields without a row in kDefaults have the legal value
+// nearest to 0 as their default.
 struct Default {
   std::string_view stem, name;
   double value;
@@ -75,7 +76,8 @@ AttributeBlock::AttributeBlock(std::string_view stem) : stem_(stem) {
   for (const AttributeField& field : fields_) {
     for (size_t i = 0; i < field.count; ++i) set(field.name, default_of(stem_, field), i);
   }
-  // Fills in the spatial arrays. Their entries from index spatial_rank on must be zero.
+  // Sets the arrays with one entry per spatial dimension. The default spatial_rank is 2, and the entries from index 2
+  // on must be zero.
   if (has("spatial_rank")) {
     for (size_t i = 0; i < 2; ++i) {
       set("stride", 1, i);

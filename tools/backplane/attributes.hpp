@@ -23,8 +23,8 @@ class AttributeBlock {
   // Sets each field to a default that is legal for operators on small shapes.
   explicit AttributeBlock(std::string_view stem);
 
-  // Parses "name=value" or "name=value,value" and sets the field. Throws a Failure that lists the
-  // legal names or values.
+  // Parses "name=value" or "name=value,value" and sets the field. If the name is unknown or a value is out of range,
+  // throws a Failure that lists the legal names or values.
   void assign(std::string_view text);
   void set(std::string_view name, double value, size_t index = 0);
   double get(std::string_view name, size_t index = 0) const;
@@ -34,7 +34,7 @@ class AttributeBlock {
   // Returns the struct, or null for an operator without attributes.
   const void* data() const { return size_ == 0 ? nullptr : bytes_.data(); }
   Json json() const;
-  // Returns the fields as text, for example "axis=0 mode=1", or "none".
+  // Returns the fields as text, for example "axis=0 mode=1". Returns "none" for an operator without attributes.
   std::string text() const;
 
  private:

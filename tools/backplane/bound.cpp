@@ -28,7 +28,7 @@ std::string plain(const std::string& cell) {
   return std::regex_replace(text, std::regex(R"(\\\|)"), "|");
 }
 
-// Returns the lines `| bound of DTYPES[: PART] | BOUND |` of the operator's section.
+// Returns the table rows of the form `| bound of DTYPES[: PART] | BOUND |` in the operator's section of operators.md.
 std::vector<Line> lines_of(const std::string& op) {
   const std::string_view page = spec_files().at(0).text;
   const std::string heading = fmt::format("\n### {}\n", op);

@@ -87,7 +87,8 @@ void repeat_failed(const fs::path& path, const CertifyOptions& options, suite::C
   if (run.selection.filters.empty()) fail_usage("certify: nothing failed in {}", path.string());
 }
 
-// While this object exists, the first SIGINT or SIGTERM requests the end of the run. The next one ends the process.
+// While this object exists, the first SIGINT or SIGTERM requests the end of the run. A second signal of the same kind
+// ends the process.
 class Interrupts {
  public:
   Interrupts() {

@@ -23,7 +23,7 @@ std::string list(const Certificate& names) {
   return result;
 }
 
-// Lists groups in order of their number of cases, largest first.
+// Lists the groups with the most cases, the largest group first, and states the number of the other groups.
 std::string groups_text(const Certificate& groups) {
   std::vector<std::pair<std::string, uint64_t>> sorted;
   for (const auto& [name, count] : groups.items()) sorted.emplace_back(name, count);
@@ -42,8 +42,8 @@ std::string outcomes_text(const Certificate& outcomes) {
   return result;
 }
 
-// Returns the reason of a cause, escaped and cut, because a plugin's message may be long or contain
-// control characters.
+// Returns the text of the field `reason`. Escapes and shortens the text, because a plugin's message may be long or
+// contain control characters.
 std::string reason_of(const Certificate& cause) {
   std::string reason = printable(cause["reason"].get<std::string>());
   if (reason.size() <= kMostSummedReason) return reason;

@@ -9,7 +9,7 @@
 namespace tool {
 
 void print_summary(Session& session, const nlohmann::json& certificate);
-// Prints the causes of failures until now, and how to continue.
+// Prints the causes of the failures so far, and the options that continue the interrupted run.
 void print_interrupted(Session& session, const nlohmann::json& certificate);
 
 }  // namespace tool

@@ -101,7 +101,8 @@ void make_composite(OpCase& op, const OpRequest& request) {
       break;
     }
     case BP_OP_CONV_BWD_INPUT: {
-      // The request contains dy and w. The output dx has the smallest shape that yields dy.
+      // The request may contain the shapes of dy and w. The output dx has the smallest shape that yields this shape of
+      // dy.
       const Extents dy = shape(0, image(attributes, 1, 2, 4));
       const Extents w = shape(1, image(attributes, at(dy, 1), 2, 3));
       Extents dx = {at(dy, 0), at(w, 1) * static_cast<int64_t>(attributes.get("groups"))};
@@ -136,7 +137,7 @@ void make_composite(OpCase& op, const OpRequest& request) {
       break;
     }
     case BP_OP_ATTENTION_BWD: {
-      // The request contains q, k and v.
+      // The request may contain the shapes of q, k and v. All other shapes follow from these three.
       const Extents q = shape(0, {1, 2, 4, 4});
       const Extents k = shape(1, q);
       const Extents v = shape(2, k);
@@ -206,7 +207,7 @@ void make_composite(OpCase& op, const OpRequest& request) {
     }
     case BP_OP_NLL:
     case BP_OP_NLL_BWD: {
-      // The request contains the shape [N,C].
+      // The request contains the shape [N,C]: of the input for `nll`, and of the output for `nll_bwd`.
       const bool each = static_cast<int>(attributes.get("reduction")) == BP_REDUCTION_NONE;
       const Operand loss = floats(op, each ? Extents{at(square, 0)} : Extents{});
       const Operand target = indices({at(square, 0)}, at(square, 1));

@@ -13,7 +13,7 @@ namespace tool {
 // `add`.
 class DirectPlugin {
  public:
-  // Loads the plugin's library, which remains mapped. Throws Failure.
+  // Loads the plugin's library, which stays loaded until the process ends. Throws Failure.
   explicit DirectPlugin(const std::string& library, int64_t rows, int64_t columns);
   ~DirectPlugin();
   DirectPlugin(const DirectPlugin&) = delete;

@@ -34,7 +34,8 @@ std::vector<Variable> environment() {
   return seen;
 }
 
-// Returns the searched directories. The list comes from the error of a load that cannot succeed.
+// Returns the searched directories. The function loads a plugin that does not exist, and takes the list from the error
+// message.
 std::string searched_paths(const Registry& registry) {
   try {
     registry.load("no_such_plugin");

@@ -41,7 +41,8 @@ void call(bp_status (*function)(Parameters...), Args&&... args) {
 // Opens a registry. If `log` is true, warnings of the library are written to stderr. Subcommands
 // that report candidates themselves pass false.
 Registry open_registry(const Session& session, bool log);
-// The lines that the library and the plugins log. Threads of a driver may log too.
+// The lines that the library and the plugins log. The mutex protects the lines, because a driver's threads may also
+// log.
 struct Messages {
   std::mutex mutex;
   std::vector<std::string> lines;

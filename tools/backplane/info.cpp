@@ -34,7 +34,8 @@ Device open_named(const Registry& registry, const std::string& name) {
   }
 }
 
-// Returns the lines that begin with the name of the device's plugin, without repetitions.
+// Returns the logged lines that begin with the name of the device's plugin, without repetitions and without this
+// prefix.
 std::vector<std::string> messages_of(const std::string& device, Messages& messages) {
   const std::string prefix = device.substr(0, device.find(':')) + ": ";
   std::vector<std::string> out;

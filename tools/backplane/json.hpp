@@ -18,8 +18,8 @@ class Json {
  public:
   struct Member;
 
-  // These functions are defined after Member, because a vector of an incomplete type can only be
-  // declared.
+  // The default constructor, the copy and move functions and the destructor are defined below, after Member. Before
+  // that point Member is incomplete, and a vector of an incomplete type can only be declared.
   Json();                          // makes a null
   template <std::same_as<bool> T>  // excludes pointers, which would convert to bool
   Json(T value) : Json(Verbatim{}, value ? "true" : "false") {}

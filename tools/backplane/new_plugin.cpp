@@ -18,8 +18,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The placeholder of the plugin's name in each file of the skeleton. The files use this word for
-// nothing else.
+// The placeholder for the plugin's name in the files of both sample projects. These files use the word only as the
+// placeholder.
 constexpr std::string_view kSkeletonName = "skeleton";
 
 [[noreturn]] void fail_writing(const fs::path& path, const char* what, int error) {
@@ -51,8 +51,7 @@ std::string named(std::string_view text, const std::string& name) {
   return out;
 }
 
-// A new project directory. Unless keep() is called, the destructor removes the directory with its
-// files.
+// A new project directory. The destructor removes the directory and its files, except after a call of keep().
 class Project {
  public:
   explicit Project(const std::string& directory) : directory_(directory) {

@@ -23,7 +23,8 @@ std::string dtype_names(uint64_t mask) {
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
-// Returns the dtypes of the inputs. output_dtypes returns the dtypes of the outputs.
+// Returns the dtypes of the inputs, where `dtype` is the T of the operator's dtype rule. output_dtypes() returns the
+// dtypes of the outputs.
 std::vector<uint32_t> input_dtypes(const bph_op_info& info, uint32_t dtype) {
   switch (info.dtype_rule) {
     case BP_RULE_GATHER:

@@ -46,7 +46,7 @@ struct OpCase {
   uint32_t dtype;
   std::vector<Operand> inputs;
   std::vector<Operand> outputs;
-  std::vector<uint64_t> scalars;  // bit patterns; the defaults are 1, 2, 3 and so on
+  std::vector<uint64_t> scalars;  // scalar values as bit patterns; the default values are 1, 2, 3 and so on
 };
 
 // Throws Failure if the request contradicts itself.

@@ -37,7 +37,8 @@ inline void add_each(CLI::App* subcommand, const std::string& name, std::vector<
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
 }
 
-// Adds `bench` and its measurements. Parsing sets `chosen` to a function that runs the subcommand.
+// Adds the subcommand `bench` with its own subcommands, such as `bench ops`. Parsing sets `chosen` to a function that
+// runs the subcommand of the command line.
 void add_bench(CLI::App& app, Options& options, std::function<int()>& chosen);
 
 }  // namespace tool

@@ -21,7 +21,7 @@ int list(Session& session, const ListOptions& options);
 struct InfoOptions {
   std::string device;
   bool all = false;
-  bool operators = false;  // print the operator table in place of a device
+  bool operators = false;  // print the SDK's operator table instead of facts about a device
 };
 int info(Session& session, const InfoOptions& options);
 int info_operators(Session& session);
@@ -57,7 +57,7 @@ struct BenchOpsOptions {
   std::string html;                  // path of the HTML page; empty means none
   std::string peer_folder;           // folder of the peers; empty means the command's own peers
   int threads = 0;                   // 0 means every processor that the process may use
-  double seconds = 0.5;              // seconds per case
+  double seconds = 0.5;              // measuring time per case
   bool peers = true, decomposed = false, packed = false, list = false, quiet = false;
 };
 int bench_ops(Session& session, const BenchOpsOptions& options);
@@ -68,7 +68,7 @@ struct BenchModelOptions {
   std::string html;                  // path of the HTML page; empty means none
   std::string peer_folder;           // folder of the peers; empty means the command's own peers
   int threads = 0;                   // 0 means every processor that the process may use
-  double seconds = 5;                // seconds per model
+  double seconds = 5;                // measuring time per model
   int64_t steps = 512;               // number of decode steps
   bool peers = true, packed = false, graph = false, small = false, quiet = false;
 };
@@ -77,12 +77,12 @@ int bench_model(Session& session, const BenchModelOptions& options);
 struct BenchMemoryOptions {
   std::string plugin, device;  // as in BenchOpsOptions
   uint64_t most_bytes = uint64_t{64} << 20;
-  double seconds = 0.5;  // seconds per size
+  double seconds = 0.5;  // measuring time per size
 };
 int bench_memory(Session& session, const BenchMemoryOptions& options);
 
 struct BenchCompareOptions {
-  std::string before, after;  // JSON reports of `bench ops`, `model` or `memory`
+  std::string before, after;  // paths of JSON reports of `bench ops`, `bench model` or `bench memory`
   double least_percent = 3;   // smaller changes of a median are ignored
 };
 int bench_compare(Session& session, const BenchCompareOptions& options);
@@ -95,8 +95,8 @@ struct CertifyOptions {
   std::vector<std::string> filters;
   std::optional<uint64_t> seed;  // if absent, a random seed is chosen and logged
   unsigned jobs = 0;             // 0 means one job per processor
-  double timeout_s = 30;         // seconds per case
-  uint64_t memory_mib = 4096;    // MiB per worker process
+  double timeout_s = 30;         // time limit of a case, in seconds
+  uint64_t memory_mib = 4096;    // memory limit of a worker process, in MiB
   // Number of equal failures after which a group's remaining cases are skipped. 0 means no limit.
   int equal_failures = 8;
   std::string output = "certificates";
@@ -117,7 +117,7 @@ struct VerifyOptions {
   // Seed that selects the cases and their data. If absent, a random seed is chosen and logged.
   std::optional<uint64_t> seed;
   unsigned jobs = 0;      // 0 means one job per processor
-  double timeout_s = 30;  // seconds per case
+  double timeout_s = 30;  // time limit of a case, in seconds
   bool quiet = false;
 };
 int verify(Session& session, const VerifyOptions& options);
@@ -126,7 +126,7 @@ struct NewOptions {
   std::string name;
   // Directory of the project. An empty path means a directory with the plugin's name.
   std::string directory;
-  bool queue = false;  // whether the project is for a device other than the host
+  bool queue = false;  // whether the project is for a device with its own queues and memory
 };
 int new_plugin(Session& session, const NewOptions& options);
 

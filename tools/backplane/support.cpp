@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Queries a device for each operator and dtype.
+// Queries whether a device supports each operator with each dtype.
 #include "support.hpp"
 
 #include <algorithm>

@@ -12,8 +12,8 @@
 namespace tool {
 
 struct Support {
-  bp_status status = BP_OK;  // BP_OK, or the status of the first output dtype that failed
-  std::string message;       // message of the first output dtype that failed
+  bp_status status = BP_OK;  // BP_OK, or the status for the first output dtype that the device does not support
+  std::string message;       // message for the same output dtype
   uint32_t choices = 0;      // number of output dtypes that the rule allows
   uint32_t supported = 0;    // number of output dtypes that the device supports
   bool any_size = false;
@@ -25,7 +25,7 @@ struct Support {
 
 struct OpSupport {
   bph_op_info info;
-  std::map<uint32_t, Support> dtypes;  // keyed by the dtype of the operator
+  std::map<uint32_t, Support> dtypes;  // the key is the dtype T of the operator's dtype rule
 };
 
 std::vector<OpSupport> query_support(bph_device* device);

@@ -10,8 +10,8 @@
 namespace tool {
 namespace {
 
-// Returns the length of the valid UTF-8 sequence at the start of `text`, or 0. Stores the code
-// point of the sequence in `code`.
+// Returns the length in bytes of the UTF-8 sequence at the start of `text`, and stores its code point in `code`.
+// Returns 0 if the sequence is invalid.
 size_t decode(std::string_view text, uint32_t* code) {
   const auto byte = [&](size_t i) { return static_cast<uint8_t>(text[i]); };
   const uint8_t first = byte(0);
@@ -43,7 +43,7 @@ void each_code_point(std::string_view text, Each each) {
   }
 }
 
-// Returns true for C0, DEL, C1, and the marks that change the direction of text.
+// Returns true for control characters (C0, DEL and C1), and for marks that change the direction of text.
 bool is_control(uint32_t code) {
   return code < 0x20 || (code >= 0x7F && code < 0xA0) || (code >= 0x202A && code <= 0x202E) ||
          (code >= 0x2066 && code <= 0x2069);

@@ -26,7 +26,7 @@ constexpr size_t kMostDifferences = 20;
 std::string read_file(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   std::ostringstream text;
-  // A folder can be opened, but the first read fails.
+  // peek() detects a folder, which can be opened but not read.
   if (!file || (file.peek() != std::ifstream::traits_type::eof() && !(text << file.rdbuf())) || file.bad())
     fail_usage("verify: {} cannot be read: {}; name the JSON file of a certificate", path, std::strerror(errno));
   return text.str();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Replaces `backplane bench` in builds without it. The replacement only reports an error.
+// Defines `backplane bench` for builds that are configured without it. The subcommand only reports an error.
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
 

@@ -9,7 +9,7 @@
 
 namespace tool {
 
-// One figure of a report.
+// One measured time of a report.
 struct Metric {
   std::string key;  // names the measured value: "bert_base/add f32 512x768 512x768 | device | latency"
   Figure ns;
@@ -31,13 +31,13 @@ struct Comparison {
 // and its medians differ by more than the fraction `least`.
 Comparison compare_metrics(const std::vector<Metric>& before, const std::vector<Metric>& after, double least);
 
-// The figures and the schema of a JSON report of `bench ops`, `model` or `memory`. In the keys, the
-// device has the name "device", so that reports of two plugins are comparable. read_figures throws
-// Failure with `path` and the reason.
+// The schema, the device and the metrics of a JSON report of `bench ops`, `bench model` or `bench memory`. The keys of
+// the metrics call the measured device "device", so that reports of two plugins have the same keys.
 struct ReportFigures {
   std::string schema, device;
   std::vector<Metric> metrics;
 };
+// Parses the content of a report. Throws Failure with `path` and the reason if `text` is not such a report.
 ReportFigures read_figures(const std::string& text, const std::string& path);
 
 }  // namespace tool

@@ -13,8 +13,8 @@ DecodeReport measure_decode(const Device& device, ModelSize size, int64_t steps)
   DecodeReport report;
   report.steps = steps;
   report.warm_steps = std::min(warm_steps, steps - 1);
-  // A view of a full cache would be dense. Dense views belong to another plan class, which only the
-  // last step would use.
+  // The cache has room for one more token than there are steps, so it is never full. A view of a full cache would be
+  // dense, so the last step would need a plan of another class.
   const int64_t capacity = steps + 1;
   const ModelGraph first = gpt_step(size, 0, capacity);
   report.description = fmt::format("{} steps of a GPT decode, the cache growing from 1 token to {}", steps, steps);

@@ -7,8 +7,8 @@
 
 namespace tool {
 
-// Decodes `steps` tokens with gpt_step on a freshly opened device. Runs each cache length twice.
-// The length is new in the first run and known in the second run. Another run of the model directly
+// Decodes `steps` tokens with gpt_step on `device`, which must be freshly opened. Runs each step twice. In the first
+// run, the length of the key-value cache is new to core; in the second run, it is known. A run of the model directly
 // precedes each of the two runs, so both start with similar contents of the CPU caches.
 DecodeReport measure_decode(const Device& device, ModelSize size, int64_t steps);
 

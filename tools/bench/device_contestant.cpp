@@ -10,7 +10,7 @@
 namespace tool {
 namespace {
 
-constexpr uint64_t kSharedBytes = 1 << 20;  // for smaller copies, more threads cost more time than they save
+constexpr uint64_t kSharedBytes = 1 << 20;  // smaller copies use one thread, which is then faster than several
 
 Buffer buffer_of(const Device& device, const Stream& stream, uint64_t bytes, uint32_t kind = BP_MEMORY_DEVICE,
                  uint64_t alignment = 0) {
@@ -112,8 +112,8 @@ MemcpyContestant::MemcpyContestant(uint64_t bytes, int threads)
         }
       });
     }
-    // If a thread cannot start, ends the threads that have started. arrive() is called for the
-    // missing threads.
+    // If a thread cannot start, ends the threads that have started. These threads wait at begin_ for parts_ arrivals,
+    // so arrive() makes the arrivals of this thread and of the threads that did not start.
   } catch (...) {
     ended_ = true;
     (void)begin_.arrive(parts_ - static_cast<std::ptrdiff_t>(helpers_.size()));

@@ -45,8 +45,8 @@ class CopyContestant final : public Contestant {
   Buffer from_, to_;
 };
 
-// Copies with memcpy on the host. Large copies use `threads` threads, and small copies use one
-// thread.
+// Copies with memcpy on the host. `bytes` is the sum of the bytes read and the bytes written. Copies with at least 1
+// MiB use `threads` threads, and smaller copies use one thread.
 class MemcpyContestant final : public Contestant {
  public:
   explicit MemcpyContestant(uint64_t bytes, int threads = 1);

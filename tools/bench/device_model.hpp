@@ -16,10 +16,11 @@ class DeviceModel final : public Contestant {
   // Replaces the nodes by the nodes of `graph`, whose list of values must equal the list of the
   // constructor's graph. An example is the graph of a decode step with another cache length.
   void use_nodes(const ModelGraph& graph);
-  // Packs each weight that the plugin prefers in another layout, for the nodes of the graph. Returns the
-  // number of packed weights.
+  // Packs each weight operand of the current nodes for which the plugin prefers another layout than the plain one.
+  // Returns the number of packed operands.
   size_t pack_weights();
-  // Records the model as a graph, which later runs launch. Returns whether the plugin launches the graph.
+  // Records the model as a graph, which later runs launch. Returns true if the plugin launches the graph, and false if
+  // core enqueues the recorded calls one by one.
   bool record();
   double time(uint32_t calls, bool wait_each) override;
   // Returns the values whose role is output, in order.
@@ -30,10 +31,10 @@ class DeviceModel final : public Contestant {
     explicit Step(const Node& node) : attributes(node.attributes) {}
     AttributeBlock attributes;
     std::vector<bph_tensor> inputs, outputs;
-    std::vector<uint32_t> weights;  // indices of the inputs that are whole weights
+    std::vector<uint32_t> weights;  // indices of the inputs that view all elements of a weight
     bph_call call;
   };
-  // Returns the tensor of a view. A number gets the extents of `output`.
+  // Returns the tensor of a view. A view that is a number becomes a scalar that is broadcast to the extents `output`.
   backplane::Tensor view_of(const View& view, const Extents& output) const;
 
   Stream stream_;

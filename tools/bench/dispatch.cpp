@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Implements `backplane bench dispatch`, which measures in one run the cost of calls through the
-// library and of calls without it.
+// Implements `backplane bench dispatch`, which measures in one run the cost of calls through core and the cost of calls
+// directly through a plugin's table.
 #include <malloc.h>
 #include <stdlib.h>
 
@@ -120,7 +120,7 @@ class EagerAdd {
   bph_call call_;
 };
 
-constexpr int64_t kFew = 4;            // extent of the operands of a cached call
+constexpr int64_t kFew = 4;            // number of rows and of columns in calls whose plan is cached
 constexpr int64_t kMostColumns = 128;  // new shapes have 2 to kMostRows rows and 2 to kMostColumns columns
 constexpr int64_t kMostRows = 512;
 
@@ -181,8 +181,8 @@ class Bench {
     allocator(eager);
   }
 
-  // Measures how long the author kit takes to bind operands. The result is the time of a plugin
-  // that only binds, minus the time of the C plugin that does nothing.
+  // Measures how long the author kit takes to bind operands. The result is the time of a call of a plugin that only
+  // binds its operands with the kit, minus the time of a call of the C plugin that does nothing.
   void binding(const Spread& direct_call) {
     const std::string library = (fs::path(null_library_).parent_path() / "libbackplane_null_kit.so").string();
     DirectPlugin bound(library, kFew, kFew);
@@ -191,7 +191,7 @@ class Bench {
         {call.median - direct_call.median, call.least - direct_call.least, call.most - direct_call.most}, 15);
   }
 
-  // Measures a launch of a graph whose calls the library enqueues. States the time per recorded call.
+  // Measures a launch of a graph whose calls core enqueues one by one. The result is the time per recorded call.
   void replay(EagerAdd& eager) {
     const uint64_t nodes = std::min<uint64_t>(options_.calls, 1000);
     const Graph graph = eager.record(nodes);
@@ -309,7 +309,7 @@ class Bench {
     add("load_device", fmt::format("registry, load and probe, {}", options_.device), load_and_probe(library), 5e6);
   }
 
-  // Measures an eager add of PyTorch that Python calls.
+  // Measures PyTorch's eager add, called from Python.
   void torch() {
     static constexpr const char* kCommand =
         "python3 -c 'import time, torch\n"

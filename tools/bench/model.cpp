@@ -29,7 +29,7 @@ class ModelBench {
         size_(options.small ? ModelSize::small : ModelSize::full),
         target_(session, {options.plugin, options.device, options.threads}) {
     plan_.seconds = options.seconds;
-    plan_.sample_s = 0.02;  // a run takes milliseconds
+    plan_.sample_s = 0.02;  // longer than the default for operators, because a run of a model takes milliseconds
     if (options.peers) {
       const PeerKind on_gpu = options.graph ? PeerKind::gpu_and_graphs : PeerKind::gpu;
       Peers found = find_peers(options.peer_folder.empty() ? peer_folder() : options.peer_folder,
@@ -115,8 +115,8 @@ class ModelBench {
     }
   }
 
-  // Creates a contestant that replays the model as a graph, and launches the graph once. If this fails, returns
-  // null and stores the reason in `result`.
+  // Creates a contestant that records the model as a graph, and launches the graph once. If this fails, returns null
+  // and stores the reason in `result`.
   static std::unique_ptr<DeviceModel> start_graph(const Device& device, const ModelGraph& graph,
                                                   const std::vector<HostBlock>& data,
                                                   const std::vector<HostBlock>& expected, Performance& result) {

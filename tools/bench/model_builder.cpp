@@ -8,8 +8,8 @@
 namespace tool {
 namespace {
 
-// Returns a spread of weights. A sum of `terms` products of such weights with inputs has about the magnitude of one
-// input.
+// Returns the spread of the random weights of a layer in which each output is a sum of `terms` products. With this
+// spread, outputs have about the magnitude of the inputs.
 double weight_spread(int64_t terms) { return 1 / std::sqrt(static_cast<double>(terms)); }
 
 }  // namespace

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A model as a list of operators. Its values are f32, except quantized weights and positions.
-// `bench model` runs the model on a device and describes it to peers.
+// A model as a list of values and a list of operators on these values. The values are f32, except quantized weights and
+// positions. `bench model` runs the model on a device, and sends the lists to peers.
 #pragma once
 
 #include <cstdint>
@@ -29,14 +29,14 @@ struct Slice {
   int64_t begin = 0, end = 0;
 };
 
-// An operand of an operator. It is a number, which is broadcast, or a value that is reshaped, then
-// sliced, then permuted, and then broadcast.
+// An operand of an operator: either `number`, which is broadcast, or the value with the index `value`. The value is
+// reshaped, then sliced, then permuted, and then broadcast.
 struct View {
   size_t value = 0;
   Extents reshape = {};               // if empty, the value keeps its shape
-  std::optional<Slice> slice = {};    // slice of a cache, with either the tokens so far or the next token
+  std::optional<Slice> slice = {};    // slice of a cache: the tokens so far, or the next token
   std::vector<int64_t> permute = {};  // if empty, the dimensions keep their order
-  Extents broadcast = {};             // if empty, the extents remain
+  Extents broadcast = {};             // if empty, the view is not broadcast
   std::optional<double> number = {};
 };
 

@@ -15,9 +15,8 @@ enum class ModelSize { full, small };
 // One encoder layer of BERT-base with 128 tokens of width 768, 12 heads, and an MLP of width 3072
 // with gelu.
 ModelGraph bert_layer(ModelSize size);
-// A bottleneck block of ResNet-50's first stage. The block processes an image of 256 x 56 x 56 with
-// convolutions to 64, 64 and 256 channels. Batch norms are folded into the weights, as for
-// inference.
+// A bottleneck block of ResNet-50's first stage. The block processes an image of 256 x 56 x 56 with convolutions to 64,
+// 64 and 256 channels. The weights include the batch norms, as usual for inference.
 ModelGraph resnet_block(ModelSize size);
 // One decode step of a GPT with 4 blocks (width 768, 12 heads). The step adds the token at
 // `position`, which counts from 0, to a cache of `most` tokens. This token attends to itself and
@@ -33,8 +32,8 @@ ModelGraph llama_layer(ModelSize size);
 // A perceptron for one sample of 1024 numbers, with three layers of width 2048, relu, and 1024 outputs.
 ModelGraph mlp(ModelSize size);
 
-// Returns all six models. gpt_step computes the last step that fits into a cache of 512 tokens,
-// or of 16 tokens if `size` is small.
+// Returns all six models. The GPT model is the step that fills the last place of a cache of 512 tokens, or of 16 tokens
+// if `size` is small.
 std::vector<ModelGraph> all_models(ModelSize size);
 
 }  // namespace tool

@@ -21,10 +21,10 @@ namespace tool {
 namespace {
 
 constexpr const char* kPeakShape = "512x512 512x512";
-// The name of core's decomposition among the peers of a row.
+// The name under which a row's peers include core's decomposition of a composite.
 constexpr const char* kDecomposedName = "decomposed";
-// The name of the device's call with a packed input, and the input that is a weight in all cases with
-// weights.
+// The name under which a row's peers include the device's call with a packed input. The packed input has the index
+// kWeightInput, because input 1 is the weight in all cases that have weights.
 constexpr const char* kPackedName = "packed";
 constexpr uint32_t kWeightInput = 1;
 
@@ -123,7 +123,8 @@ class OpsBench {
     raise_peak(dtype, measure_case(parse_shapes(fmt::format("matmul {} {}", dtype, kPeakShape), "peak.txt").front()));
   }
 
-  // Raises the peak of a dtype, which is the best rate of any contestant in any case of this run.
+  // Updates the peak of a dtype with the rates of a row. The peak is the highest rate of any contestant in any case so
+  // far.
   void raise_peak(const std::string& dtype, const OpRow& row) {
     const auto offer = [&](const Performance& one) {
       if (!row.counts_flops() || !one.reason.empty()) return;

@@ -19,8 +19,8 @@ struct OpRow {
   Work work;
   Performance device;
   std::vector<Performance> peers;
-  // Nanoseconds per call in each sample: of the device's call, and of a copy that transfers the
-  // same number of bytes.
+  // Nanoseconds per call, one number per sample: for the operator on the device, and for a copy that transfers the same
+  // number of bytes.
   std::vector<double> device_ns, copy_ns;
   // The roofline lower bound on the time of a call, divided by the measured time. The bound is the
   // longer of two times, which the same run measures. The first is the time of the call's

@@ -25,7 +25,7 @@ Unit unit_of(double ns) {
   return {1, "ns"};
 }
 
-// Formats with about three significant digits.
+// Formats a number with two decimals below 10, with one decimal from 10 to 100, and with none above.
 std::string digits(double value) { return fmt::format("{:.{}f}", value, value >= 100 ? 0 : value >= 10 ? 1 : 2); }
 
 std::string share_text(const Figure& figure) { return fmt::format("{:.0f} %", 100 * figure.median); }
@@ -36,7 +36,8 @@ std::string short_text(const std::string& text) {
   return text.size() <= most ? text : fmt::format("{}…", text.substr(0, most - 1));
 }
 
-// Returns the cells of a row without figures. The reason follows the columns of figures.
+// Returns the cells for a contestant that was not measured. The columns of figures are empty, and the last cell
+// contains the reason.
 std::vector<Cell> reason_cells(const std::string& text, const Performance& one) {
   std::vector<Cell> cells(11, "");
   cells[0] = text;

@@ -17,7 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Describes a case with a descriptor of the plugin ABI. Keeps a reference to `op`.
+// Describes a case with a descriptor of the plugin ABI. The object refers to `op`, which must outlive it.
 struct Description {
   explicit Description(const OpCase& op) : views(op) {
     for (const std::vector<bph_tensor>* side : {&views.inputs, &views.outputs}) {

@@ -27,7 +27,7 @@ namespace {
 namespace fs = std::filesystem;
 using Message = nlohmann::json;
 
-constexpr std::chrono::seconds kStartLimit(60);  // long enough to import large packages
+constexpr std::chrono::seconds kStartLimit(60);  // long enough for Python to import large packages
 constexpr std::chrono::seconds kReplyLimit(600);
 
 [[noreturn]] void fail_peer(const std::string& peer, const std::string& what) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Common parts of the reports of `bench ops`, `model` and `memory`.
+// Common parts of the reports of `bench ops`, `bench model` and `bench memory`.
 #pragma once
 
 #include <optional>
@@ -45,7 +45,7 @@ struct Report {
 
 std::string time_text(double ns);                 // for example "12.3 µs"
 std::string spread_text(const Figure& figure);    // for example "11.9..13.0", in the unit of the median
-std::string memory_text(const Performance& one);  // for example "3 MiB, +1 MiB": on the device, and on the host
+std::string memory_text(const Performance& one);  // device memory, then growth of host memory: "3 MiB, +1 MiB"
 // Describes the target, the machine and the start time in `report`. Adds a note if the target does
 // not accept a number of threads.
 void describe_run(const Target& target, Report& report);
@@ -56,9 +56,9 @@ std::string machine_text();
 std::string now_text();
 
 Json figure_json(const Figure& figure);
-// `flops` is the number of operations of one call.
+// Returns the results of a contestant. `flops` is the number of operations of one call, from which the rate follows.
 Json performance_json(const Performance& one, double flops);
-// Returns the report without its peers. `seconds_key` is the key for `seconds`.
+// Returns the fields of `report` except its peers. `seconds_key` is the JSON key for `seconds`.
 Json head_json(const Report& report, const char* schema, const char* seconds_key);
 
 // Escapes text for HTML.

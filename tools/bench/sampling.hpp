@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Samples contestants alternately, so that drift of the machine affects all of them equally.
-// Figures keep the spread of their samples.
+// Takes samples of contestants alternately, so that changes of the machine's speed affect all contestants equally.
 #pragma once
 
 #include <memory>
@@ -16,10 +15,11 @@ struct Figure {
   uint32_t samples = 0;
 };
 Figure figure_of(std::vector<double> samples);
-// Returns the figure of a_i / b_i over all samples i. The ratio cancels the machine's drift.
+// Returns the figure of the ratios a[i] / b[i]. Sample i of both lists comes from the same round, so the ratio cancels
+// changes of the machine's speed.
 Figure ratio_of(const std::vector<double>& a, const std::vector<double>& b);
 
-// Does the work of one case. A contestant is prepared at construction, and one thread uses it.
+// A contestant does the work of one case. Its constructor prepares the case. Only one thread uses a contestant.
 class Contestant {
  public:
   virtual ~Contestant() = default;

@@ -27,8 +27,7 @@ std::vector<BenchCase> read_shapes(const std::string& path);
 // Returns the cases of tools/bench/shapes, which the build embeds.
 std::vector<BenchCase> built_in_shapes();
 
-// Returns whether `filter` is a prefix of `id`, a whole word of `id`, or a pattern with * that
-// matches `id`.
+// Returns true if `filter` is a prefix of `id`, equals a whole word of `id`, or is a pattern with * that matches `id`.
 bool matches_filter(std::string_view id, const std::string& filter);
 
 }  // namespace tool

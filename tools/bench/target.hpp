@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The device that is measured. It can be opened repeatedly.
+// The measured device, which the benchmark may open several times.
 #pragma once
 
 #include <optional>
@@ -22,8 +22,8 @@ struct TargetOptions {
 
 class Target {
  public:
-  // Throws Failure if `plugin` and `device` are both given. Also throws the errors of loading and
-  // opening.
+  // Throws Failure if `plugin` and `device` are both given. Throws backplane::Error if the plugin cannot be loaded or
+  // the device cannot be opened.
   Target(const Session& session, const TargetOptions& options);
 
   // Opens the device again. The new handle has its own plans, memory and statistics.

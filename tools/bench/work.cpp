@@ -24,13 +24,13 @@ double flops_of(const OpCase& op) {
     case BP_OP_MATMUL:
     case BP_OP_LINEAR:
     case BP_OP_GEMM:
-    case BP_OP_QUANTIZED_MATMUL:  // weights may be packed, two per byte
+    case BP_OP_QUANTIZED_MATMUL:  // the depth comes from input 0, because a byte may contain two weights
       return 2 * count(out) * last(in(0));
     // Each output element is a sum over the channels of its group and the elements of the window.
     case BP_OP_CONV:
       return 2 * count(out) * count_each_first(in(1));
+    // Each operator does as much work as the forward convolution whose output has the shape of input 0.
     case BP_OP_CONV_TRANSPOSE:
-    // The forward pass does the same work, and its output is the first input of this operator.
     case BP_OP_CONV_BWD_INPUT:
       return 2 * count(in(0)) * count_each_first(in(1));
     case BP_OP_CONV_BWD_WEIGHT:
@@ -39,7 +39,9 @@ double flops_of(const OpCase& op) {
       const double queries = per(count(in(0)), last(in(0)));
       return 2 * queries * last(in(1), 1) * (last(in(0)) + last(in(2)));
     }
-    case BP_OP_ATTENTION_BWD: {  // counts the scores, two products with dy, and two with their gradients
+    // Counts five products. The depth or width of three (scores, gradients of q and of k) is the extent of q. For two
+    // (gradients of v and of the probabilities), it is the extent of v.
+    case BP_OP_ATTENTION_BWD: {
       const double queries = per(count(in(1)), last(in(1)));
       return 2 * queries * last(in(2), 1) * (3 * last(in(1)) + 2 * last(in(3)));
     }

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Functions for scripts that certify. They run the command, list failures, and skip a test visibly if a plugin has
-no device."""
+"""Functions for scripts that certify plugins. The functions run `backplane certify`, list failures, and skip a test if
+the plugin has no device. A skipped test prints the reason."""
 import argparse
 import json
 import os
@@ -12,8 +12,8 @@ import tap
 
 
 def given(*flags):
-    """Parses the command line. Returns the values of --skip-without-device and of `flags`, the command, the plugin's
-    library, and the remaining words."""
+    """Parses the command line. Returns, in this order: a boolean for --skip-without-device and for each of `flags`,
+    the command, the plugin's library, and the list of the remaining words."""
     parser = argparse.ArgumentParser()
     flags = ("--skip-without-device", *flags)
     for flag in flags:
@@ -26,8 +26,8 @@ def given(*flags):
 
 
 def certify(command, library, *arguments, environment=None):
-    """Returns the certificate, standard error and the exit status. If there is no certificate, returns None, all
-    output and the exit status."""
+    """Certifies a plugin. Returns the certificate, the text of standard error, and the exit status. If the run wrote no
+    certificate, returns None, the text of standard output and standard error, and the exit status."""
     with tempfile.TemporaryDirectory() as folder:
         run = subprocess.run([command, "--json", "certify", library, "--quiet", "--output", folder, *arguments],
                              capture_output=True, text=True, check=False, env={**os.environ, **(environment or {})})
@@ -78,10 +78,10 @@ def check_failures(what, failures):
 
 
 def lasting(failures, command, library, *arguments):
-    """Returns the failures that occur again. If there are at most 5 failures, runs their cases three more times with
-    the same arguments. A case that passes all three times is unstable, for example because of load or a race. The
-    function prints unstable cases instead of returning them, so that they do not hide other results. tools/test lists
-    them at the end."""
+    """Returns the failures that are not unstable. Returns all failures if there are more than 5. Otherwise, runs the
+    failed cases three more times with the same arguments. A case that passes all three times is unstable, for example
+    because of load or a race. The function prints unstable cases, and tools/test lists them at its end. They do not
+    fail the test."""
     if not 0 < len(failures) <= 5:
         return failures
     again = set()

@@ -5,8 +5,8 @@ LIBRARY OPERATOR[.DTYPE]...
 
 Runs the numeric cases of the given operators and, without --only-operators, the cases of abi, negative, runtime and
 host.native. With --few-operators, the script omits the cases of these four groups whose ids name an operator that is
-not given. Most of the omitted cases compile kernels, and the tests of the opencl plugin, which has the same kernels,
-run them. The test fails if a case fails repeatedly, or if the plugin does not claim a mandatory case.
+not given. Most of the omitted cases would compile kernels. The opencl plugin has the same kernels, and its tests run
+these cases. The test fails if a case fails repeatedly, or if the plugin does not claim a mandatory case.
 `backplane certify` tests a whole profile."""
 import json
 import re

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checks that requirements and conformance cases cite each other: cited.py COMMAND ROOT.
 
-Every row of docs/requirements.md whose test is `conformance` needs a case that cites it. Every cited row must exist."""
+Every row of docs/requirements.md whose test is `conformance` needs a case that cites the row. Every row that a case
+cites must exist."""
 import json
 import os
 import re

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Functions for scripts that test failures of drivers and devices. Test drivers fail on request, through the variables
-TEST_DRIVER_*."""
+"""Functions for scripts that test failures of drivers and devices. The environment variables TEST_DRIVER_* select the
+calls at which a test driver fails."""
 import os
 import subprocess
 
@@ -18,7 +18,8 @@ class Plugin:
         self.folders = [os.path.dirname(os.path.abspath(path)) for path in (library, other)]
 
     def expect_absent(self, what, environment, *words):
-        """Checks that the plugin offers no device, and that the reason contains `words`."""
+        """Checks that the plugin offers no device for a reason that contains `words`, and that the other plugin still
+        has a device."""
         said = certified.listing(self.command, self.folders, environment)
         absent = f"{self.name}:0" not in said
         tap.check(f"{what}: no device, and why", absent and all(word in said for word in words), said)
@@ -47,14 +48,15 @@ class Plugin:
         tap.check(f"{what}: the result is right", good, f"{status}: {said}")
 
     def expect_failure(self, what, fail, *words, **environment):
-        """Checks that an addition returns a failure with a message that contains `words`. `fail` contains the calls
-        that fail, as in TEST_DRIVER_FAIL."""
+        """Checks that an addition fails with a message that contains `words`. `fail` is the value of TEST_DRIVER_FAIL,
+        which lists the driver's calls that fail."""
         status, said = self._add({"TEST_DRIVER_FAIL": fail, **environment})
         good = status not in (0, -6, -11) and all(word in said for word in words)
         tap.check(f"{what}: a message", good, f"{status}: {said}")
 
     def expect_cases(self, what, cases, environment, *words):
-        """Checks that the cases pass, or, if there are `words`, that a case fails with a message with all `words`."""
+        """Checks that the cases pass. If `words` are given, checks instead that a case fails with a message that
+        contains all `words`."""
         certificate, said, status = certified.certify(self.command, self.library, "--filter", cases, environment=environment)
         failed = certificate is None or status != 0
         said += str(certificate)

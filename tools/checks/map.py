@@ -35,7 +35,7 @@ def exists(root, name):
 
 
 def missing(root, names, text):
-    """Returns the paths and files that do not exist."""
+    """Returns a message for each path and file name in `text` that does not exist."""
     faults = []
     for number, line in enumerate(text.splitlines(), 1):
         faults += [f"{number}: {name} is not there" for name in path.findall(line) if not exists(root, name)]

@@ -30,7 +30,7 @@ def cells_of(line):
 
 
 def table_of(text, heading):
-    """Returns the rows of the first table after a heading, without the table's header row."""
+    """Returns the rows of the first table after a heading, without the header and the line below it."""
     body = text.split(f"\n## {heading}\n", 1)[1].split("\n## ", 1)[0]
     return [cells_of(line) for line in body.splitlines() if line.startswith("|")][2:]
 
@@ -64,7 +64,7 @@ class Accuracy:
                   ([each for each in op["dtypes"] if each in narrow], cells[1])]
         if letter == "E":
             return [(op["dtypes"], "", cells[0])]
-        if op["name"] == "cast":  # T is the input's dtype; an integer input may have a float output
+        if op["name"] == "cast":  # one bound for all T, because T is the input's dtype and the bound concerns the output
             return [(op["dtypes"], "", cells[0])]
         if cells[1] in (cells[0], "as f32"):
             groups[1:] = [([each for each in op["dtypes"] if each in wide + narrow], cells[0])]

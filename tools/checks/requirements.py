@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checks docs/requirements.md: requirements.py ROOT.
 
-Every row must have a unique id, a sentence and an existing test. A test is `file:Suite.Name` (GoogleTest),
-`file "name of a check"`, or `conformance`. The last form is for rows that conformance cases cite (see cited.py)."""
+Every row must have a unique id, a sentence and an existing test. A test has the form `file:Suite.Name` (GoogleTest),
+`file "name of a check"`, or `conformance`. `conformance` stands for the conformance cases that cite the row, which
+cited.py checks."""
 import os
 import re
 import sys

@@ -3,9 +3,10 @@
 """Runs cases of the suite in sanitizer builds of a plugin and the command: sanitized.py [--skip-without-device]
 COMMAND LIBRARY GROUP...
 
-If a sanitizer finds an error in a worker, it terminates the worker, so the case fails. A worker that exits normally is
-checked for leaks. A sanitizer also writes each report to a file. Any such file fails the test, even if the case
-passes. Drivers are not sanitizer builds, so LSAN_OPTIONS and TSAN_OPTIONS suppress reports about drivers."""
+A sanitizer that finds an error in a worker process terminates the worker, so the case fails. If a worker exits
+normally, the sanitizer checks it for leaks. A sanitizer also writes each report to a file. Any such file fails the
+test, even if the case passes. Drivers are not sanitizer builds, so LSAN_OPTIONS and TSAN_OPTIONS suppress reports about
+drivers."""
 import os
 import sys
 import tempfile

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checks docs/dev/settings.md: settings.py ROOT.
 
-The page must list the build options, and the environment variables that shipped code reads. The row of a variable
-names the folder that reads the variable. Variables of tests, samples and frozen copies need no row."""
+The page must list all build options, and all environment variables that shipped code reads. The row of a variable must
+name the folder that reads the variable. Variables of tests, samples and frozen copies need no row."""
 import os
 import re
 import sys

@@ -41,23 +41,23 @@ may_include = {
     "tools/bench/peers": ("abi",),
     "tools/bench/direct": ("abi", "core", "backends/kit", "backends/simt"),
 }
-# Each key is a folder, and its value is another folder whose private headers the first folder may
-# include. Mutants are the reference plugin with a defect. A peer of the benchmarks calls its
-# library in the same way as the plugin for that library. The growth test rebuilds core with one
-# more function. The programs in tools/bench/direct call the library and the driver of a GPU plugin.
+# Each key is a folder, and its value is another folder whose private headers the first folder may include. A mutant is
+# the reference plugin with a defect. The peer oneDNN of the benchmarks uses the onednn plugin's wrapper of oneDNN. The
+# growth test rebuilds core with one more function. The programs in tools/bench/direct call the driver and the libraries
+# that a GPU plugin calls.
 made_of = {"conformance/mutants": "backends/reference", "tools/bench/peers": "backends/onednn", "abi/test": "core/src",
            "tools/bench/direct": "backends/cuda"}
 public = {"abi": "abi/include", "core": "core/include", "backends/kit": "backends/kit/include",
           "backends/cache": "backends/cache", "backends/cpu_kernels": "backends/cpu_kernels/include",
           "backends/simt": "backends/simt", "backends/gpu_host": "backends", "conformance": "conformance"}
-# Names that this project used in the past, and the standard terms for them.
+# Patterns of names that this project used in the past, and the standard terms that replace these names.
 private_words = [(re.compile(pattern), term) for pattern, term in (
     (r"\bby_" r"four\b", "vec4"), (r"\b[hH]eld_?[rR]ow\w*", "register-resident"), (r"\b[rR]ow_?[dD]eal\w*", "launch shape"),
     (r"\bproduct_(?:way|params|division)\b", "gemm"), (r"\bk?[sS]um_?[oO]f_?[pP]arts\b", "split-K reduction"),
     (r"\benough_" r"groups\b", "occupancy"), (r"\bgoes_" r"along\b", "K-major"), (r"\b(?:enum class|struct|class) Way\b", "algorithm, access, route"))]
-# Folders with one source file per operator. The first item lists values of the column `kind` of
-# ops.def: every operator of these kinds has a file in the folder. The second item lists the stems
-# of all other files.
+# Folders whose sources have the names of operator families. The first item lists values of the column `kind` of
+# ops.def. Each operator of these kinds needs a source of its family in the folder. The second item lists the stems of
+# the sources that belong to no family.
 operator_folders = {
     "core/src/composite": (("COMPOSITE",), "builder builder_temporaries program views".split()),
     "backends/cpu_kernels": (("PRIMITIVE",), []),
@@ -109,7 +109,8 @@ def neutrality_faults(root, files):
 
 
 def owner_of(name):
-    """Returns the key of may_include whose folder contains the file, or None if there is none."""
+    """Returns the innermost folder among the keys of may_include that contains the file. Returns None if no key
+    does."""
     owners = [folder for folder in may_include if name.startswith(folder + "/")]
     return max(owners, key=len) if owners else None
 
@@ -127,7 +128,8 @@ def include_faults(root, files):
 
     @functools.cache
     def offered_by(folder):
-        """Returns each path below a folder, and each part of a path after a slash. An include may use any of these."""
+        """Returns the texts with which an include may name a file of the folder: its path below the folder, and every
+        end of this path that follows a slash."""
         parts = [name.split("/") for name in files if name.startswith(folder + "/")]
         return {"/".join(path[i:]) for path in parts for i in range(1, len(path))}
 
@@ -192,8 +194,8 @@ def definition_faults(root, files):
 
 
 def family_faults(root, files):
-    """Checks the sources in folders of operators. An operator's source must be FAMILY.cpp or FAMILY_PART.cpp, where
-    FAMILY is the family that ops.def names."""
+    """Checks the names of the sources in operator_folders. An operator's source must be FAMILY.cpp or FAMILY_PART.cpp,
+    where FAMILY is the operator's family in ops.def. Shaders have the extension .comp."""
     rows = re.findall(r"^BP_OP_ROW\(\d+, \w+, \"(\w+)\", (\w+),.*, (\w+), \"", read(root, "abi/include/backplane/ops.def"), flags=re.M)
     families = {family for _, _, family in rows}
     faults = []
@@ -216,7 +218,7 @@ def family_faults(root, files):
 
 
 def private_word_faults(root, files):
-    """Checks that names in code are standard terms (docs/dev/writing.md, docs/glossary.md)."""
+    """Checks that code contains none of the names in private_words (docs/dev/writing.md, docs/glossary.md)."""
     faults = []
     for name in files:
         if not name.endswith(code + (".comp", ".glsl")):

@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Adds up the results of tools/test: summary.py REPORT.
 
-Each line of REPORT is `junit <pass> <file> <status>` or `passed|failed|skipped <step>`. Prints one line per pass, and
-then each unstable case (certified.py) and each failure with the first lines of its reason. The last line is `N passed,
-N failed[, N skipped]`. Exits with status 1 if there is a failure."""
+Each line of REPORT has the form `junit <pass> <file> <status>` or `passed|failed|skipped <step>`. A pass is a run of
+`meson test` in one build. The script prints one line per pass, then each unstable case (certified.py), and then each
+failure with the first lines of its reason. The last line is `N passed, N failed[, N skipped]`. Exits with status 1 if
+there is a failure."""
 import sys
 import xml.etree.ElementTree as ElementTree
 
@@ -12,8 +13,9 @@ REASON_LINES, REASON_WIDTH = 12, 240
 
 
 def reason_of(suite, case):
-    """Returns the reason of a failed case. A GoogleTest executable writes it into the case. A script that uses tap.py
-    writes comments after the line of the check, and Meson stores them in the output of the whole script."""
+    """Returns the reason of a failed case. In results of a GoogleTest program, the case contains the reason. A script
+    that uses tap.py prints the reason as comments after the line of the check, and Meson stores the script's whole
+    output."""
     text = "".join(case.findtext(kind) or "" for kind in ("failure", "error"))
     output = (suite.findtext("system-out") or "").splitlines()
     line = f"not ok {case.get('name')}"
@@ -59,7 +61,7 @@ def main(report):
                 unstable += [f"{name}: {text[:REASON_WIDTH]}" for text in unstable_of(rest[0])]
             except (OSError, ElementTree.ParseError) as error:
                 counts, failed = [0, 1, 0], [f"no result file: {error}"]
-            if rest[1] != "0" and not counts[1]:  # the program crashed or timed out outside any test case
+            if rest[1] != "0" and not counts[1]:  # a test program crashed or timed out outside any test case
                 counts[1], failed = 1, [f"the runner ended with status {rest[1]}; see its output above"]
         else:
             counts = [int(kind == outcome) for outcome in ("passed", "failed", "skipped")]

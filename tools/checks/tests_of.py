@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Lists the tests of a folder for `meson test`: tests_of.py BUILD FOLDER.
 
-A test belongs to the folder if its program or script is in the folder, or if it uses the folder's plugin. Prints one
-name per line."""
+A test belongs to the folder if the test's program or script is in the folder, or if the test uses the folder's plugin.
+Prints the name of one test per line."""
 import json
 import os
 import subprocess
@@ -25,7 +25,8 @@ def folder_of(path):
 
 
 def folders_of(test):
-    """Returns the folders that contain a test's program, its script, or a plugin among its arguments."""
+    """Returns the folders that contain a test's program, its script, or a plugin (*.so) in its arguments or
+    environment."""
     given = test["cmd"][2:] + list(test["env"].values())
     parts = test["cmd"][:2] + [part for part in given if part.endswith(".so")]
     return {each for each in map(folder_of, parts) if each}

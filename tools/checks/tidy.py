@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs clang-tidy over the shipped sources of a build: tidy.py BUILD [PATTERN].
 
-Most of clang-tidy's time goes into standard headers. The script therefore checks several translation units of a target
-at once. In a unity build, each unit joins several sources. If units cannot be compiled together, the script checks each
-half of them. PATTERN is a regular expression for paths; a unit is checked if it contains a source that matches. Prints
-each finding once, then a TAP line."""
+Most of clang-tidy's time goes into standard headers. The script therefore checks several translation units with the
+same options at once. In a unity build, each unit joins several sources. If units cannot be compiled together, the
+script splits them into halves and checks each half. PATTERN is a regular expression; the script checks only units that
+contain a source whose path matches it. Prints each finding once, then a TAP line."""
 import concurrent.futures
 import json
 import os
@@ -19,19 +19,21 @@ import tempfile
 import tap
 
 shipped = r"(core/src|backends/(cache|cpu_kernels|cuda|gpu_host|hip|level_zero|onednn|opencl|reference|simt|vulkan)|samples|tools/(backplane|bench)|conformance)/"
-# Debian's clang has no omp.h, which the peers of the benchmarks include.
+# Folders that are not checked: tests, mutants, and the peers of the benchmarks. The peers include omp.h, which Debian's
+# clang does not have.
 excluded = r"(^|/)(test|mutants|peers)/"
 # Compile options that clang-tidy does not need. The build itself reports the compiler's warnings. A precompiled header
 # fits only the compiler that wrote it. gcc names such a header with -include.
 dropped = re.compile(r"-W.*|-fsanitize=.*|-M[DQF]|-o|-c|-include(-pch)?|-fpch-preprocess|-fcolor-diagnostics|-fdiagnostics-color=.*")
-# Highway compiles a source once per instruction set. Here it compiles each source once, for AVX-512.
+# The library Highway compiles a source once per instruction set. These options make it compile each source once, on x86
+# for AVX-512.
 once = ["-DHWY_COMPILE_ONLY_STATIC", *(["-march=x86-64-v4"] if platform.machine() == "x86_64" else [])]
 most_together = 5  # more units need more memory, and save little time
 with_value = ("-MQ", "-MF", "-o", "-include", "-include-pch", "-c")
 
 
 def arguments_of(entry):
-    """Returns the compile options, without the compiler, the source and dropped options."""
+    """Returns the options of a compile command, without the compiler, the source, and the options in `dropped`."""
     words, kept = shlex.split(entry["command"]), []
     skip = False
     for word in words[1:]:
@@ -99,7 +101,7 @@ units, seen = {}, set()
 for entry in entries:
     unit = os.path.normpath(os.path.join(entry["directory"], entry["file"]))
     sources = [os.path.relpath(path, root) for path in sources_of(unit)]
-    # The growth test compiles core's sources again as a later version.
+    # Omits the growth test in abi/test, which compiles core's sources again as a later version.
     new = {name for name in sources if name.endswith(".cpp") and re.match(shipped, name) and not re.search(excluded, name) and wanted.search(name)} - seen
     if new and "abi/test" not in entry["output"]:
         seen |= new
@@ -107,13 +109,13 @@ for entry in entries:
 groups = []
 for (options, directory), members in units.items():
     groups += [(members[at:at + most_together], options, directory) for at in range(0, len(members), most_together)]
-groups.sort(key=lambda group: len(group[0]), reverse=True)  # the longest first
+groups.sort(key=lambda group: len(group[0]), reverse=True)  # groups with the most units first, as they take longest
 
 
 def planted_findings(scratch, text):
     """Returns the findings for two units, each of one source. A source consists of `text` and of a function whose name
     clang-tidy must report."""
-    # As in a build, a unit names its source by a path through the directory of the build.
+    # As in a real build, each unit includes its source by a path that leads through the build directory.
     directory = os.path.join(scratch, "build")
     for folder in ("build", "core"):
         os.makedirs(os.path.join(scratch, folder), exist_ok=True)

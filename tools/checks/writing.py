@@ -50,7 +50,8 @@ words = [
     (r"\bthat it has(?= not\b)", "without"),
     (r"\bturned round\b", "transposed"),
 ]
-# A comment after code must not begin with a word whose subject is the identifier before the comment.
+# A comment after code must not begin with one of these words, which continue a sentence that begins with an identifier
+# of the code.
 fragment = re.compile(r"//+ (?:of|that|which|whose|with|its|it|they|their|who|and|but|so|than|by) ")
 patterns = [(re.compile(pattern, flags=re.M), remedy) for pattern, remedy in words]
 

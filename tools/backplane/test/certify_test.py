@@ -140,7 +140,8 @@ resumed, process = certificate(*arguments, "--resume")
 tap.check("and can be resumed", process.returncode == 0 and resumed["run"]["resumed"] and resumed["verdict"]["counts"]["not_run"] == 0, process.stdout[:2000])
 
 
-# For each of ten defects, the repro line of one failure must reproduce this failure.
+# Runs the suite on a mutant. The repro line of the first failure must reproduce the failure. The calls below cover ten
+# defects.
 def repro(defect, *filters):
     document, _ = certificate(mutant, "--fail-fast", "--jobs", "1", "--timeout", "5", "--seed", "11", "--output", "mutant",
                               *[word for name in filters for word in ("--filter", name)], BACKPLANE_MUTANT=defect)
@@ -171,8 +172,8 @@ repro("k_zero_unwritten", "numeric.matmul")
 repro("zero_size_stale", "numeric.reduce_max", "numeric.reduce_sum")
 repro("transposed_pitch", "numeric.matmul")
 
-# If many failures have one cause, the cause is printed once, on the first screen, and groups of
-# equal failures end early.
+# If many failures have one cause, the command prints the cause once, on the first screen. After eight equal failures,
+# the suite skips the remaining cases of a group.
 process = run(mutant, "--seed", "7", "--jobs", "2", "--output", "one_cause", "--filter", "abi", "--filter", "numeric.add", BACKPLANE_MUTANT="signal_handler_changed")
 screen = "\n".join(process.stdout.splitlines()[:24])
 with open(work + "/one_cause/libbackplane_mutant.json", encoding="utf-8") as file:
@@ -212,7 +213,7 @@ with open(work + "/one_cause/libbackplane_mutant.only_failed.html", encoding="ut
     page = file.read()
 tap.check("its page does not list every case as a filter", page.count(failed[-1]["id"]) == 0 and "more" in page, len(page))
 
-# With --fail-fast, the first failure ends the run, and cases that did not run are not listed.
+# With --fail-fast, the first failure ends the run, and the certificate does not list cases that did not run.
 stopped, process = certificate(mutant, "--fail-fast", "--jobs", "1", "--seed", "7", "--output", "stopped", BACKPLANE_MUTANT="signal_handler_changed")
 counts = stopped["verdict"]["counts"]
 tap.check("--fail-fast ends with one failure and lists what was run alone",

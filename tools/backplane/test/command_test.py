@@ -29,7 +29,7 @@ architecture = json.load(open(os.path.join(reference, "reference.json"), encodin
 
 
 def strict(schema):
-    """Returns a schema that forbids additional properties, because our schemas publish every field."""
+    """Returns a schema that forbids additional properties, so that the test detects fields that the schema lacks."""
     if isinstance(schema, dict):
         schema = {key: strict(value) for key, value in schema.items()}
         if "properties" in schema:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Uses the plugin's exp function, so that the comparison excludes differences between
+// Computes exp of each element with the plugin's function, so that the comparison excludes differences between
 // implementations of exp.
 #version 460
 #extension GL_GOOGLE_include_directive : require

@@ -103,7 +103,7 @@ struct HandWritten::State {
     vkGetPhysicalDeviceMemoryProperties(physical, &types);
     constexpr VkMemoryPropertyFlags kVisible =
         VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | VK_MEMORY_PROPERTY_HOST_COHERENT_BIT;
-    int best = -1;  // index of the best type so far; device-local memory is better
+    int best = -1;  // index of the best memory type so far; device-local types are preferred
     for (uint32_t type = 0; type < types.memoryTypeCount; ++type) {
       const VkMemoryPropertyFlags flags = types.memoryTypes[type].propertyFlags;
       if ((needs.memoryTypeBits >> type & 1u) == 0 || (flags & kVisible) != kVisible) continue;

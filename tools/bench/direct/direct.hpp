@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gives a program direct access to the driver on a plugin's device, and compares the times of the plugin and of direct
-// calls. The plugin and the direct calls run alternately, so that slow phases of the machine affect both.
+// Helpers for programs that compare a plugin with direct calls of the vendor's driver and libraries on the same device.
+// The plugin and the direct calls run alternately, so that slow phases of the machine affect both.
 #pragma once
 
 #include <backplane/backplane.hpp>
@@ -26,7 +26,7 @@ inline void check(const kit::Status& status) {
   if (!status.ok()) throw std::runtime_error(status.message());
 }
 
-// Opens device 0 of the plugin. While the object exists, the calling thread is in the context of the device.
+// Opens device 0 of the plugin. While the object exists, the device's context is current on the thread that created it.
 class Vendor {
  public:
   Vendor() : opened_(*value_of(BP_VENDOR::platform().open(0))), scope_(*opened_.context) {
@@ -73,7 +73,8 @@ inline Paired measure(const auto& plugin, const auto& direct) {
   return {median(plugin_s), median(direct_s), median(ratios)};
 }
 
-// Runs `body` and returns its exit status. If it throws, prints the reason.
+// Runs `body` and returns its exit status. If `body` throws, prints the reason, and returns kSkipped for the status
+// UNAVAILABLE and 1 for any other error.
 inline int guarded(const char* program, const auto& body) {
   try {
     return body();

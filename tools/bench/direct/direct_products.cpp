@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compares matmul of a plugin with direct calls of the vendor's library for matrix products, on the same memory. SAME
-// compares with calls that permit the same algorithms as the plugin, with as much workspace, so the difference is the
-// cost of core and the plugin. RATIO compares with calls that permit every algorithm, also sums of splits in the dtype
-// of the output, which are less accurate, and have a workspace of 32 MiB.
-// `direct_products PLUGIN [small] [kernels]` prints a table. A ratio above 1 means that the plugin is faster. With
-// `kernels`, the plugin multiplies without the library.
+// Compares a plugin's matmul with direct calls of the vendor's library for matrix products, on the same memory.
+// `direct_products PLUGIN [small] [kernels]` prints a table. With `kernels`, the plugin uses its own kernels instead of
+// the library. RATIO and SAME are times of direct calls divided by the plugin's time. A value above 1 means that the
+// plugin is faster.
+// - RATIO: the direct calls permit every algorithm and have a workspace of 32 MiB. They also permit algorithms that add
+//   split-K partial sums in the dtype of the output, which is less accurate.
+// - SAME: the direct calls permit only the plugin's algorithms and have the plugin's workspace. If the plugin uses the
+//   library, the difference is the cost of core and the plugin.
 #include <cmath>
 
 #include "direct.hpp"
@@ -35,7 +37,8 @@ constexpr Shape kShapes[] = {
 constexpr Shape kSmallShapes[] = {
     {BP_F32, 1, 33, 65, 129, 4}, {BP_F32, 3, 16, 32, 48, 4}, {BP_F32, 1, 1, 64, 256, 4}, {BP_F16, 1, 16, 24, 64, 4}};
 
-// The library, in the process and context of the plugin.
+// The vendor's library, which shares the plugin's context and memory. With `permits_all`, the library permits every
+// algorithm; otherwise it permits only the algorithms that the plugin permits.
 class Library {
  public:
   Library(const direct::Vendor& vendor, bool permits_all) : vendor_(vendor), kind_(vendor.stack().product_library()) {
@@ -69,7 +72,7 @@ class Library {
 
 void set_library(const char* value) { ::setenv(BP_LIBRARY_SETTING, value, 1); }
 
-// Returns the workspace of the plugin's plan for a product with this shape.
+// Returns the number of workspace bytes of the plugin's plan for a product whose output has the extents `dims`.
 uint64_t plugin_scratch(const bp::Dims& dims) {
   bp_tensor_desc c{};
   c.rank = static_cast<uint8_t>(dims.size());
@@ -80,7 +83,7 @@ uint64_t plugin_scratch(const bp::Dims& dims) {
   return backplane::simt::gemm_library_workspace(desc);
 }
 
-// Compares the plugin with direct calls for one shape. Returns false if the results are not close.
+// Compares the plugin with direct calls for one shape. Returns false if two results differ by at least 0.01 * depth.
 bool compare(const bp::Device& device, const direct::Vendor& vendor, Library& library, Library& same,
              const Shape& shape) {
   const bp::Stream stream(device);
@@ -101,7 +104,7 @@ bool compare(const bp::Device& device, const direct::Vendor& vendor, Library& li
     desc.bytes = bytes;
     auto buffer = std::make_shared<const bp::Buffer>(bp::Buffer::import(device.get(), desc));
     tensors[i] = bp::Tensor(std::move(buffer), 0, shape.dtype, dims[i], {area, width, 1});
-    // Values between -1 and 1, as in a network.
+    // Fills the tensor with random values between -1 and 1.
     const bp::Tensor words = bp::Tensor::empty(stream, BP_U32, dims[i]);
     const bp::Tensor numbers = bp::Tensor::empty(stream, BP_F32, dims[i]);
     bp::philox(stream, words, static_cast<uint64_t>(i) + 1, 0, 0);
@@ -166,7 +169,8 @@ int main(int argc, char** argv) {
   return direct::guarded("direct_products", [&] {
     bp::Registry registry;
     const bp::Plugin plugin = registry.load(argv[1]);
-    // The plugin reads the setting when it opens a device and when it makes the first plan.
+    // The plugin reads the setting twice: when it opens a device and when it makes the first plan. With `kernels`, the
+    // setting is "off" at both times. In between, it has the user's value while this program opens the library.
     const char* const setting = std::getenv(BP_LIBRARY_SETTING);
     const std::string given = setting == nullptr ? "" : setting;
     if (has("kernels")) set_library("off");

@@ -58,7 +58,7 @@ Dims dense_strides(const Dims& shape) {
   for (size_t i = shape.size(); i-- > 1;) strides[i - 1] = strides[i] * std::max<int64_t>(shape[i], 1);
   return strides;
 }
-// Returns the view's shape and strides. A scalar becomes one dimension.
+// Returns the view's shape and strides. A view of rank 0 becomes a view with one dimension of extent 1.
 memory::desc layout_of(const bp_tensor_desc& view) {
   if (view.rank == 0) return {{1}, type_of(view.dtype), Dims{1}};
   return {shape_of(view), type_of(view.dtype), Dims(view.strides, view.strides + view.rank)};
@@ -143,8 +143,8 @@ class Maker {
  private:
   memory on(const memory::desc& layout, void* data) const { return {layout, made_->engine, data}; }
   void bind(int name, const memory::desc& layout, void* data) { made_->arguments.insert({name, on(layout, data)}); }
-  // Declines strided operands. Called for primitives that merge dimensions or use one layout for
-  // source and target.
+  // Declines cases with strided operands. Primitives that merge dimensions, or that use one layout for source and
+  // target, call this function.
   void want_dense() const {
     const auto check = [](const bp_tensor_desc* views, uint32_t count) {
       for (uint32_t i = 0; i < count; ++i) {
@@ -158,8 +158,8 @@ class Maker {
     check(desc_.outputs, desc_.output_count);
   }
 
-  // Creates the primitive of a description, which selects oneDNN's preferred implementation. Declines if
-  // there is none.
+  // Creates the primitive from `description`, which selects oneDNN's preferred implementation. Declines the case if
+  // oneDNN has no implementation.
   template <class Description>
   Description keep(Description description) {
     if (!description) decline("it has no implementation for these operands");

@@ -14,7 +14,7 @@ class OnnxRuntime:
         self.dtypes = {"f32": numpy.float32, "f64": numpy.float64, "i8": numpy.int8, "u8": numpy.uint8, "i32": numpy.int32,
                        "i64": numpy.int64, "bool": numpy.bool_}
 
-    # Does nothing, because a call returns when its work is done.
+    # Does nothing, because a call of ONNX Runtime returns after its work has completed.
     def wait(self):
         pass
 
@@ -59,8 +59,9 @@ class OnnxRuntime:
         results = [(name, self.dtypes[dtype], shape) for name, (dtype, shape) in zip(names[1], case["outputs"])]
         return self.bound(model, arrays, results, case["threads"])
 
-    # Builds one graph, which the runtime may fuse. The input of a cache contains the earlier
-    # tokens. The node that writes the cache concatenates the new token.
+    # Builds one graph of all nodes, whose operators ONNX Runtime may fuse. A cache is an input of the graph that
+    # contains the earlier tokens. In place of the node that writes the new token to the cache, the graph concatenates
+    # both.
     def prepare_model(self, model):
         nodes, initializers, inputs, names = [], [], [], [f"v{index}" for index in range(len(model["values"]))]
         arrays = {}
@@ -81,9 +82,10 @@ class OnnxRuntime:
         def reshaped(name, shape):
             return emit("Reshape", [name, constant(numpy.array(shape, numpy.int64))])
 
-        # The caches that a node writes. Their inputs contain the tokens before the written slice.
+        # Maps each cache that a node writes to the written slice. The cache's input contains the tokens before this
+        # slice.
         past = {view["value"]: view["slice"] for node in model["nodes"] for view in node["outputs"] if "slice" in view}
-        # The operands that product_w4 changes to constants of another form.
+        # The weights, scales and zero points of quantized products. product_w4 converts these values to ONNX's layout.
         quantized = {view["value"] for node in model["nodes"] if node["op"] == "quantized_matmul" for view in node["inputs"][1:]}
         for index, value in enumerate(model["values"]):
             if index in quantized:
@@ -118,7 +120,7 @@ class OnnxRuntime:
         def heads_of(view):
             return [view["reshape"][axis] for axis in view["permute"]] if "permute" in view else model["values"][view["value"]]["shape"]
 
-        # Queries that share a head of keys are rows of one product.
+        # If several heads of queries share a head of keys, their rows are the rows of one matrix product.
         def attention(given, queries, keys, scale):
             query, key, value = given
             grouped = queries[1] != keys[1]
@@ -129,7 +131,7 @@ class OnnxRuntime:
             mixed = emit("MatMul", [emit("Softmax", [scaled], axis=-1), value])
             return reshaped(mixed, queries) if grouped else mixed
 
-        # The form in which PyTorch exports group_norm.
+        # Builds group_norm from InstanceNormalization, as PyTorch's ONNX export does.
         def group_norm(given, shape, attributes):
             groups = int(attributes["groups"])
             one, zero = (constant(numpy.full(groups, value, numpy.float32)) for value in (1, 0))

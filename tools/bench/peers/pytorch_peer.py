@@ -27,7 +27,7 @@ class Torch:
         flat = torch.frombuffer(data, dtype=self.dtypes[dtype]) if data else torch.empty(0, dtype=self.dtypes[dtype])
         return flat.reshape(shape).clone().to(self.device)
 
-    # Waits for the calls.
+    # Waits until the GPU has completed all calls. On a processor, calls return after their work has completed.
     def wait(self):
         if self.device == "cuda":
             torch.cuda.synchronize()
@@ -36,7 +36,7 @@ class Torch:
     def recorded(self, call):
         side = torch.cuda.Stream()
         side.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(side):  # libraries initialise themselves before the capture
+        with torch.cuda.stream(side):  # lets libraries initialise themselves before the capture
             call()
         torch.cuda.current_stream().wait_stream(side)
         graph = torch.cuda.CUDAGraph()
@@ -88,7 +88,7 @@ class Torch:
         if op == "cumsum" and not int(attributes["exclusive"]) and not int(attributes["reverse"]):
             return lambda: [torch.cumsum(inputs[0], axis)]
         if op == "sort" and not int(attributes["descending"]):
-            # Omits the indices, because torch returns them as i64.
+            # Returns only the values. The indices cannot be compared, because torch returns them as i64.
             return lambda: [torch.sort(inputs[0], dim=axis, stable=True).values]
         if op == "layer_norm" and len(inputs) == 1 and axes == [inputs[0].dim() - 1]:
             return lambda: [functional.layer_norm(inputs[0], inputs[0].shape[-1:], eps=attributes["epsilon"])]

@@ -23,8 +23,8 @@ command, schemas, reference, peers = sys.argv[1:]
 work = tempfile.mkdtemp(prefix="backplane-bench-")
 
 
-# Replaces peer.py. Both peers support only add, and their results are wrong for operands of 7
-# elements. The peer onnxruntime exits when it is timed.
+# A script that replaces peer.py. As the peer `torch` and as the peer `onnxruntime`, it supports only `add`, and returns
+# wrong results for operands of 7 elements. The peer `onnxruntime` exits at the request "time".
 peer_script = """
 import array, json, os, sys
 kind = sys.argv[1]
@@ -186,7 +186,7 @@ def processes():
               peer)
 
 
-# A peer that runs models, and returns outputs of the right size with wrong values.
+# A script that replaces peer.py. The peer runs models, and returns outputs with the right size and wrong values.
 model_script = """
 import json, os, sys
 def answer(value):

@@ -368,7 +368,8 @@ TEST(Contestants, ACopyWithTooFewThreadsReportsThem) {
   pthread_attr_destroy(&before);
 }
 
-// Returns the names of the peers of a folder. Its peer.py replies `hello`, an expression of its argument `kind`.
+// Returns the names of the peers that find_peers() finds in a folder with only a peer.py. This script prints `hello`, a
+// Python expression that may contain the variable `kind`, the script's argument.
 std::vector<std::string> peers_of(tool::PeerKind kind, const std::string& hello, std::vector<std::string>* faults) {
   const std::string folder = testing::TempDir() + "bench_peers_" + std::to_string(getpid());
   std::filesystem::create_directory(folder);

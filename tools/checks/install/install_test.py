@@ -23,7 +23,8 @@ environment = {name: value for name, value in os.environ.items() if not name.sta
 
 
 def run(name, *command, cwd=None, **variables):
-    """Runs a command as one check. Returns the command's output, or None if the command failed."""
+    """Runs a command, and reports its success as one check. Returns the command's output, or None if the command
+    failed."""
     result = subprocess.run(command, cwd=cwd, env={**environment, **variables}, text=True, stdout=subprocess.PIPE,
                             stderr=subprocess.STDOUT, check=False)
     return result.stdout if tap.check(name, result.returncode == 0, " ".join(command) + "\n" + result.stdout) else None

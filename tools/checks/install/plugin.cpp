@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The smallest plugin that loads. It is built outside the source tree, and returns ABI_MISMATCH to
-// every host.
+// A minimal plugin, which is built outside the source tree. Its library can be loaded, but the plugin returns
+// ABI_MISMATCH to every host.
 #include <backplane/plugin.h>
 
 #include <cstring>
