@@ -24,7 +24,7 @@ struct BlockProduct {
 struct BlockPlan {
   uint32_t side;  // kLargeBlock or kSmallBlock
   uint32_t splits, split_depth;
-  uint64_t groups;  // all blocks of all splits
+  uint64_t groups;  // the number of blocks times the number of splits
 
   bool is_large() const { return side == kLargeBlock; }
   uint32_t group_size() const { return 2 * side; }

@@ -72,7 +72,7 @@ class Product : public Operator {
 
  private:
   const std::string module_, blocks_;
-  // Bits of an element of b if it is a float, or 0. Only products of floats have kernels for GPUs.
+  // Bits of an element of b if products have kernels for GPUs only, or 0. Only products of floats have such kernels.
   const uint32_t weight_bits_;
 };
 
