@@ -29,7 +29,8 @@ struct Memory {
   std::vector<Word> words;
 };
 
-// A copy of [bands, rows, columns] whose input is contiguous along the rows.
+// Returns the parameters of kernels on operands of the shape [bands, rows, columns]. Operand 1 is contiguous along the
+// second dimension, and the other operands along the last.
 NestParams matrices(uint32_t bands, uint32_t rows, uint32_t columns) {
   NestParams p{};
   p.rank = 3;
