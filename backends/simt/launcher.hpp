@@ -63,8 +63,8 @@ struct TensorMap {
 };
 
 // One kernel with its arguments. `params` is a parameter struct (device/params.h, tile_params.h).
-// The launcher writes the offsets of `places` to the beginning of `params`. A stack with pointers
-// writes 0.
+// The launcher writes the offsets of `places` to the beginning of `params`. A stack that passes
+// addresses to kernels writes 0 instead of an offset.
 struct Launch {
   uint32_t kernel;     // an element of Program::kernels
   uint32_t groups[3];  // each is at least 1

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// attention in one pass over keys and values. Computes y = softmax(scale q k^T + mask) v with an
+// `attention` in one pass over keys and values. Computes y = softmax(scale q k^T + mask) v with an
 // online softmax (Milakov and Gimelshein, 2018; Dao et al., 2022). A row is a query of one head. There
 // are two kernels, for CPUs and for the calls that the kernels of attention_blocks.h do not compute:
 // - attention_tiles: Each lane processes a row. The sub-groups of a group process the same rows.

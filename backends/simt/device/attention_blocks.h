@@ -4,7 +4,7 @@
 // - attention_blocks_R: A team of 16 lanes processes R rows, in steps of 64 keys. A lane computes the scores of R rows
 //   with 4 keys. Then it computes the weighted sums of R rows for 4 of each 64 columns of v.
 // - attention_split_R: A group processes up to R rows. A team of 8 or 16 lanes loads a key or a row of v at once, and
-//   has 8 such loads in flight. All rows of a group use the same loads, also if they belong to different heads of q.
+//   has 8 such loads in flight. All rows of a group use the same loads, even if they belong to different heads of q.
 // Both kernels may divide the keys into splits. A group then stores the maximum, the sum and the weighted values of its
 // split, and attention_combine combines the results of the splits in order.
 #include "attention_rows.h"
@@ -81,7 +81,7 @@ SIMT_INLINED QuadU32 load_pack(SIMT_GLOBAL const Element* from, bool inside) {
 
 // Returns e^x for x <= 0 or NaN, with the method of exp_f32 but without its clamps. The result is 0 for x < -87.
 SIMT_INLINED float weight_of(float x) {
-  const float shifted = multiply_add(x, 1.44269504f, 12582912.0f);  // + 1.5 * 2^23 rounds to a whole number
+  const float shifted = multiply_add(x, 1.44269504f, 12582912.0f);  // adding 1.5 * 2^23 rounds to an integer
   const float n = shifted - 12582912.0f;
   const float r = multiply_add(n, 2.12194440e-4f, multiply_add(n, -0.693359375f, x));
   float p = 1.9875691500e-4f;
@@ -265,7 +265,7 @@ SIMT_INLINED QuadFloat masked(const AttentionParams& o, Pointer mask, u64 offset
 struct BlockItem {
   u32 batch, group, split;
   u32 first_row, rows;
-  u32 begin, end;  // the causal mask permits no other keys of the split for any row
+  u32 begin, end;  // the causal mask permits the keys from `begin` to `end` - 1 of the split for at least one row
   u32 free_end;    // the causal mask permits the keys from `begin` to `free_end` - 1 for every row
 };
 SIMT_INLINED BlockItem block_item(const AttentionBlockParams& p, u32 item, u32 tile_rows) {
@@ -446,8 +446,8 @@ ATTENTION_BLOCKS(2, 4)
 // ---- attention_split ----------------------------------------------------------------------------
 
 // Loads the pack at element `first` of each of eight lines, which are `step` lines apart. Only the first `count` lines
-// exist. Packs of other lines, and packs after the end of a line, are 0. The elements are the same if lines are not
-// packed, so results do not depend on addresses.
+// exist. Packs of other lines, and packs after the end of a line, are 0. Packed lines and other lines give the same
+// elements, so results do not depend on addresses.
 SIMT_INLINED Packs packs_of(const Lines& lines, u32 first_line, u32 step, u32 count, u32 first) {
   SIMT_GLOBAL const Element* from = lines.from + (lines.line_stride * first_line + first);
   const i64 line_step = lines.line_stride * step;

@@ -11,9 +11,9 @@
 // tile_a has at most 128 rows, and rows * width is at most 2048.
 #define TILE_NUMBERS 5248
 
-// Copies terms `k` to `k + depth - 1` of `tile_rows` rows of a, from `row` on, to local memory. Loads
-// are not inside branches on the lane, because compilers for CPUs would process such branches one lane
-// at a time. Instead, lanes without a term load the last term, and terms without a tap load element 0.
+// Copies terms `k` to `k + depth - 1` of `tile_rows` rows of a, from `row` on, to local memory. Loads are not inside
+// branches that depend on the lane, because compilers for CPUs would process such branches one lane at a time. Instead,
+// lanes without a term load the last term, and terms without a tap load element 0.
 SIMT_FN void load_a(const ConvParams& p, Pointer a, Matrix matrix, u32 row, u32 k, u32 depth, u32 tile_rows,
                     SIMT_LOCAL float* to) {
   // All taps exist if that of the last term does, because this term has the greatest index in each dimension.

@@ -77,8 +77,8 @@ SIMT_FN float bias_at(const GemmParams& p, Pointer bias, i64 column) {
   return SIMT_T::value(at_offset<Bits>(bias, p.offsets[3])[p.bias_stride * column]);
 }
 #endif
-// Stores the result for a sum in c or, with split-K, stores the sum in the workspace. `column` + `offset` is the column
-// of the sum. The class `Product` describes the operator.
+// Stores in c the result that Product::finish() computes from `sum`. With split-K, stores `sum` in the workspace
+// instead. `column` + `offset` is the column of the sum. The class `Product` describes the operator.
 template <class Product>
 SIMT_FN void store_sum(const typename Product::Params& params, const GemmPointers& at, const Tile& tile, u32 row,
                        u32 column, u32 offset, bool inside, Number sum) {

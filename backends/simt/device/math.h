@@ -39,7 +39,7 @@ SIMT_FN float exp_f32(float x) {
 #endif
 
 // ln x within 1 ulp, by the method of FreeBSD's e_logf.c. The mantissa of x is scaled to 1 + f in
-// [sqrt(1/2), sqrt(2)). ln (1 + f) is a polynomial in s = f / (2 + f).
+// [sqrt(1/2), sqrt(2)). ln (1 + f) is computed from a polynomial in s = f / (2 + f).
 SIMT_FN float log_f32(float x) {
   u32 bits = bits_of_float(x);
   const u32 given = bits;
@@ -291,7 +291,7 @@ SIMT_FN float gelu_erf_f32(float x) {
   p = polynomial_step(p, t, 0.37409196f);
   p = polynomial_step(p, t, 1.00002368f);
   p = polynomial_step(p, t, -1.26551223f);
-  // Many CPUs need about a hundred times as long for an exponential whose result is subnormal. The tail is 0 instead.
+  // Many CPUs need about a hundred times as long for an exponential whose result is subnormal, so the tail is 0 then.
   const float power = p - 0.5f * (x * x);
   const float tail = power < -87.0f ? 0.0f : 0.5f * t * exp_f32(power < -87.0f ? 0.0f : power);
   return x * (x < 0.0f ? tail : 1.0f - tail);
@@ -303,7 +303,7 @@ SIMT_FN float gelu_tanh_f32(float x) {
 }
 
 SIMT_FN bool is_whole_f32(float x) { return round_down(x) == x; }
-// x^y, computed as e^(y ln |x|). Negative x, and results that are always 1, are special cases.
+// x^y, computed as e^(y ln |x|). Special cases are x = 1, y = 0, and x with a sign bit.
 SIMT_FN float pow_f32(float x, float y) {
   const u32 bits = bits_of_float(x);
   if (x == 1.0f || y == 0.0f) return 1.0f;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reductions. Of each operation, there is a kernel in which a group reduces a row or a split of a row, and one in which
-// a thread does. In a third kernel, for GPUs, a group reduces a tile of adjacent rows. A fourth kernel combines splits.
+// Reductions. Each operation has four kernels. In the first, a group reduces a row or a split of a row. In the second,
+// a thread does. In the third, for GPUs, a group reduces a tile of adjacent rows. The fourth combines the results of
+// splits.
 #include "exact.h"
 #include "nest.h"
 

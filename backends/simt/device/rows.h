@@ -39,8 +39,8 @@ SIMT_FN TeamRow<Operands> team_row(const TeamParams<Places, Operands>& p, u32 ro
   }
   return t;
 }
-// Calls body(row) for each row of a group. All threads of the group call `body` equally often, also threads without a
-// row, because `body` may contain barriers.
+// Calls body(row) for each row of a group. All threads of the group call `body` equally often, including threads
+// without a row, because `body` may contain barriers.
 template <int Places, int Operands, class Body>
 SIMT_FN void for_team_rows(const TeamParams<Places, Operands>& p, const Body& body) {
   const u32 teams = group_size() / p.team, own = local_id() / p.team;

@@ -19,11 +19,11 @@
 #define SIMT_ACCESS_ACROSS 2  // consecutive elements of main operands, and one element of shared operands
 
 #define SIMT_TILE_RANK 9
-// Rows that operators reduce and then map. The dimensions that enumerate blocks come first, and the
-// dimensions that enumerate segments follow. A block is a row or, with SIMT_TILE_THREADS, one row per
-// thread. A segment is a part of a row whose elements have constant strides. Segments consist of
-// chunks, and a split is a range of chunks. Places are the entries of `offsets`: one for each
-// operand, then those of other memory that the kernel defines, and the last for the partial results.
+// Rows that operators reduce and then map. In `shape` and `strides`, the dimensions that enumerate blocks come first,
+// and the dimensions that enumerate segments follow. A block is a row or, with SIMT_TILE_THREADS, one row per thread. A
+// segment is a part of a row whose elements have constant strides. Segments consist of chunks, and a split is a range
+// of chunks. Places are the entries of `offsets`: one for each operand, then those of other memory that the kernel
+// defines, and the last for the partial results.
 template <int Places, int Operands>
 struct TileParams {
   u64 offsets[Places];

@@ -15,7 +15,8 @@ constexpr uint32_t kMaxGroup = 256;  // threads
 // Threads of a group of attention_split and of attention_combine, and the least width of sub-groups with which a device
 // runs these kernels. Devices with narrower sub-groups have too few registers for attention_split_4.
 constexpr uint32_t kSplitGroup = SIMT_ATTENTION_SPLITS, kMinWidth = 32;
-// attention_split computes heads (of k and v) with at most this number of rows. attention_blocks computes the others.
+// attention_split computes heads (of k and v) with at most this number of rows. If it can, attention_blocks computes
+// the other heads.
 constexpr uint32_t kFewRows = 8;
 // Lanes of the smaller team of attention_split, and f32 elements that a lane loads at once.
 constexpr uint32_t kPacks = 8, kPackElements = 4;

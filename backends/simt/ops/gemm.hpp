@@ -63,7 +63,7 @@ struct Gemm {
   // Like enqueue(), for the kernels of device/matmul_block.h. Operands a and b must be in memory.
   kit::Status enqueue_blocks(Launcher& launcher, const Program& program, const Call& call, void* whole, uint32_t bytes,
                              uint32_t operands);
-  // Enqueues the kernel that adds the partial sums in operand a, and applies the epilogue.
+  // Enqueues the kernel that adds the partial sums in operand a, and then applies the bias and the activation.
   kit::Status combine(Launcher& launcher, const Program& program, void* whole, uint32_t bytes, uint32_t operands);
 
  private:

@@ -15,7 +15,7 @@ struct Nest {
   struct Operand {
     Place place;                // without memory if the operand is an immediate
     uint32_t bytes = 0;         // bytes per element
-    bool is_immediate = false;  // the value is `immediate`
+    bool is_immediate = false;  // whether the value is `immediate`, not in memory
     uint64_t immediate = 0;
     int64_t strides[SIMT_RANK] = {};  // elements
   };

@@ -170,7 +170,7 @@ struct TeamGrid {
   uint32_t team, group_size, groups;
   int64_t blocks, splits;
 
-  // Returns nothing if `kernels` contains no kernel for the rows, or if they are better divided into tiles. `main`
+  // Returns nothing if `kernels` contains no kernel for the rows, or if tiles are better for these rows. `main`
   // and `shared` are masks of the operands that are present. `splits` states whether the kernel for interleaved rows
   // may divide rows.
   static std::optional<TeamGrid> of(const TileNest& nest, const Limits& limits, const TileKernels& kernels,
