@@ -426,7 +426,7 @@ class ConvWeight : public Convolution {
 void add_conv(Operators& operators) {
   for_dtypes(BP_SET_FLOATS & kComputed, [&](uint32_t dtype) {
     const auto add = [&](uint32_t op, OperatorEntry entry) {
-      entry.mixed = rules::kMixedParameters;  // only operators with a bias combine these dtypes
+      entry.mixed = rules::kMixedParameters;  // affects only operators with a bias, which may be f32
       operators.add(op, dtype, std::move(entry));
     };
     add(BP_OP_CONV, entry_of<Conv>(dtype));

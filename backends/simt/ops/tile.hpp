@@ -18,7 +18,8 @@ inline constexpr int64_t kTilePartials = 8192;
 inline constexpr uint64_t kTilePartialBytes = 16;
 inline constexpr uint64_t kTileWorkspaceBytes = kTilePartials * kTilePartialBytes;
 
-// The dimensions of rows, and the dimensions within a row. Operand 1 determines their order.
+// The dimensions that enumerate rows (`rows`), and the dimensions within a row (`elements`). The strides of operand 1
+// determine the order of the dimensions.
 struct TileNest {
   struct Dimensions {
     uint32_t rank = 0;

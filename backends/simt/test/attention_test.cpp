@@ -313,8 +313,8 @@ void expect_row(Attend& attend, int64_t batch, int64_t head, int64_t query) {
   }
 }
 
-// Executes a call on devices with each width, and compares the results with those of f64. Returns the functions that
-// the device with sub-groups of 32 lanes launched.
+// Executes a call on a device with sub-groups of 32 lanes and on one with 64 lanes, and compares the results with those
+// of f64. Returns the functions that the device with 32 lanes launched.
 std::vector<std::string> expect_attention(const Shape& s, uint32_t compute_units = 2) {
   std::vector<std::string> out;
   for (const uint32_t width : {32u, 64u}) {

@@ -21,7 +21,7 @@ class Elements {
   }
   T* data() { return memory_.data() + kGuard + first_; }
   T& operator[](uint32_t i) { return data()[i]; }
-  // Returns whether memory outside `count` elements is as it was.
+  // Returns whether the memory outside the first `count` elements is unchanged.
   bool is_intact(uint32_t count) const {
     for (size_t i = 0; i < memory_.size(); ++i) {
       const bool inside = i >= kGuard + first_ && i < kGuard + first_ + count;

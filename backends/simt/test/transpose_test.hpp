@@ -93,7 +93,7 @@ TEST(Tiles, ContainEachElementOfAnyMatrix) {
 
 template <class Index>
 void expect_gathered() {
-  // out[i, j] = x[index[i, j], j] for 3 rows of 8 elements, and x of 5 rows with a stride of 2 elements.
+  // out[i, j] = x[index[i, j], j]. `out` has 3 rows of 8 elements. `x` has 5 rows, whose elements are 2 apart.
   constexpr uint32_t kRows = 3, kColumns = 8, kExtent = 5;
   Memory<Bits> x(kExtent * kColumns * 2), out(kRows * kColumns);
   Memory<Index> index(kRows * kColumns);

@@ -20,8 +20,8 @@
 
 namespace backplane::simt::test_driver {
 
-// Prints the violated rule and ends the process. Use it for violations that the API defines as
-// undefined behavior.
+// Prints the violated rule and ends the process. Test drivers call this function for violations that
+// the API defines as undefined behavior.
 [[noreturn]] void violation(const std::string& rule);
 
 // Returns the code that `TEST_DRIVER_FAIL` requests for this call of `function`, or 0. The variable
