@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The choice among the kernels that keep a block of sums in registers (device/block.h), and of split-K.
+// The choice of the block size and of split-K, for the kernels that keep a block of sums in registers (device/block.h).
 #pragma once
 
 #include "launcher.hpp"
@@ -16,7 +16,7 @@ inline constexpr uint64_t kBlockWorkspaceBytes = uint64_t{8} << 20;
 // fewer than 32 threads have fewer registers per thread.
 bool has_blocks(const Limits& limits);
 
-// Products of matrices with the same extents.
+// `matrices` products, which all have the extents `rows`, `columns` and `depth`.
 struct BlockProduct {
   uint32_t rows, columns, depth;
   uint64_t matrices;

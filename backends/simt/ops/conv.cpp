@@ -202,7 +202,7 @@ class Convolution : public Operator {
     });
   }
 
-  // Sets the parameters of the GEMMs that depend on the operator. describe_operands() has set the others.
+  // Sets the parameters of the GEMMs that depend on the operator.
   virtual void describe(const Call& call, ConvParams& params) const = 0;
 
   // Calls `body` for each dimension of the image.

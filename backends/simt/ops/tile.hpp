@@ -212,8 +212,8 @@ std::optional<TeamGrid> teams_of(const TileKernels& kernels, TilePasses passes, 
                       operands.present & operands.shared, passes == TilePasses::kReduce);
 }
 
-// Enqueues a kernel for all rows. `fill(params)` sets the parameters that are specific to the kernels, in
-// TileParams.
+// Enqueues the kernels that process all rows. `fill(params)` sets the fields of TileParams whose meaning the kernels
+// define.
 template <int Places, int Operands, class Fill>
 kit::Status launch_tiles(Launcher& launcher, const TileKernels& kernels, TilePasses passes, const TileNest& nest,
                          const TileOperands<Places, Operands>& operands, const Fill& fill) {
