@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kernel objects of a queue, for stacks whose kernel objects contain arguments.
+// The driver's kernel objects of a queue, for stacks in which such an object contains the arguments.
 #pragma once
 
 #include "launcher.hpp"

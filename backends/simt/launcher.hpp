@@ -52,8 +52,8 @@ struct KernelName {
 // Maximum number of operands of a launch, including the workspace.
 inline constexpr std::size_t kMaxPlaces = 11;
 
-// A map of an operand, with which a kernel copies boxes of matrices of 16-bit elements: 64 elements of each of `lines`
-// lines. The operand begins at its place.
+// A description of an operand, with which a kernel copies boxes of the operand's matrices. Elements have 16 bits, and a
+// box is 64 elements of each of `lines` lines. Element 0 of the operand is at its place.
 struct TensorMap {
   uint32_t place;       // an element of Launch::places
   uint32_t dtype;       // BP_F16 or BP_BF16
@@ -63,8 +63,8 @@ struct TensorMap {
 };
 
 // One kernel with its arguments. `params` is a parameter struct (device/params.h, tile_params.h).
-// The launcher writes the offsets of `places` to the beginning of `params`. A stack with pointers
-// writes 0.
+// The launcher writes the offsets of `places` to the beginning of `params`. A stack that passes
+// addresses to kernels writes 0 instead of an offset.
 struct Launch {
   uint32_t kernel;     // an element of Program::kernels
   uint32_t groups[3];  // each is at least 1
@@ -72,7 +72,7 @@ struct Launch {
   std::span<const Place> places;
   void* params;
   uint32_t params_bytes;
-  uint32_t local_bytes = 0;  // local memory per group that the launch adds; only stacks with such memory accept it
+  uint32_t local_bytes = 0;  // bytes of local memory per group, in addition to the kernel's own; cuda and hip accept it
   std::span<const TensorMap> maps{};  // arguments after `params`; only stacks with tensor maps accept them
 };
 

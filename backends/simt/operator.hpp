@@ -19,7 +19,7 @@ using KernelNames = std::array<KernelName, kMaxKernels>;
 struct Program {
   std::shared_ptr<const Operator> op;
   std::array<uint32_t, kMaxKernels> kernels{};
-  // The order of sums must not depend on addresses or on other work (BP_OP_FLAG_DETERMINISTIC).
+  // Whether the order of sums must not depend on addresses or on other work (BP_OP_FLAG_DETERMINISTIC).
   bool deterministic = false;
 };
 
@@ -33,21 +33,21 @@ class Operator {
   // Returns UNSUPPORTED to reject a descriptor. Initially, `needs` describes a plan that needs no
   // workspace and serves operands of any size. prepare() may change `needs`.
   virtual kit::Status prepare(const kit::CheckedDesc&, kit::PlanNeeds&) const { return {}; }
-  // Like prepare(), on a device with these limits. An operator whose plans depend on the device overrides this
-  // function. Only stacks with kernels of their own call it.
+  // Like prepare(), for a device with these limits. Stacks call this function instead of prepare(). An operator whose
+  // plans depend on the device overrides it.
   virtual kit::Status prepare_on(const Limits&, const kit::CheckedDesc& checked, kit::PlanNeeds& needs) const {
     return prepare(checked, needs);
   }
   // Returns the kernels of a plan. The kernels must depend only on properties that are fixed when
   // the plan is made.
   virtual KernelNames kernels(const kit::PlanForm& plan) const = 0;
-  // Returns the kernels of a plan on a device with these limits. An operator that has kernels for some devices only
-  // overrides this function.
+  // Returns the kernels of a plan on a device with these limits. compile() calls this function instead of kernels(). An
+  // operator overrides it if some of its kernels are for some devices only.
   virtual KernelNames kernels_on(const Limits&, const kit::PlanForm& plan) const { return kernels(plan); }
   virtual kit::Status enqueue(Launcher& launcher, const Program& program, const Call& call) const = 0;
   // Returns the bytes of workspace for an execution in which the stack's library may compute a matrix
-  // product (Launcher::multiply). Kernels need at most as many bytes. Returns 0 if the operator has
-  // no such product.
+  // product (Launcher::multiply). The kernels of this execution need at most as many bytes. Returns 0 if
+  // the operator has no such product.
   virtual uint64_t library_workspace(const bp_op_desc&) const { return 0; }
 };
 

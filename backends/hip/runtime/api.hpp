@@ -12,11 +12,11 @@
 
 namespace backplane::hip {
 
-// Environment variable. Its value is the driver's library.
+// The environment variable that names the driver's library.
 inline constexpr const char* kDriverSetting = "BACKPLANE_HIP_DRIVER";
 
-// HIP 6 changed the layout of the properties. Its symbol hipGetDevicePropertiesR0000 keeps the
-// layout of HIP 5.
+// HIP 6 changed the layout of hipDeviceProp_t. The symbol hipGetDevicePropertiesR0000 of HIP 6 keeps
+// the layout of HIP 5.
 #if HIP_VERSION >= 60000000
 using Properties = hipDeviceProp_tR0000;
 #else
@@ -42,14 +42,14 @@ struct Api {
   static kit::Result<const Api*> load();
 
   // Converts the result of the driver's function `call` to a status, with `code` as the vendor
-  // code. After a failure, resets the thread's last error, so that the caller's libraries do not
-  // report the error.
+  // code. After a failure, resets the thread's last error, so that other users of HIP in the process do
+  // not report it as theirs.
   kit::Status status_of(hipError_t code, const char* call) const;
   // Returns whether a call succeeded. After a failure, resets the thread's last error, as status_of() does.
   bool succeeded(hipError_t code) const;
 };
 
-// Returns a version of the driver as text.
+// Returns the major and the minor number of a HIP version as text.
 std::string version_text(int version);
 
 }  // namespace backplane::hip

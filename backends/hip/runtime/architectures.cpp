@@ -5,7 +5,7 @@ namespace backplane::hip {
 
 namespace {
 
-// Removes the first part of `text`, up to `separator`, and returns it.
+// Removes from `text` the part before the first `separator`, and this separator. Returns the part.
 std::string_view take(std::string_view& text, char separator) {
   const std::string_view out = text.substr(0, text.find(separator));
   text.remove_prefix(out.size() == text.size() ? out.size() : out.size() + 1);

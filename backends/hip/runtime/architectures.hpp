@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The devices on which compiled kernels run.
+// Decides which devices can run the compiled kernels.
 #pragma once
 
 #include <string_view>

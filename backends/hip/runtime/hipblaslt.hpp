@@ -21,7 +21,7 @@ inline constexpr gpu_host::LtNumbers kHipblasLtNumbers{
     .op_n = 111,         // HIPBLAS_OP_N
     .op_t = 112,         // HIPBLAS_OP_T
     .compute_f32 = 2,    // HIPBLAS_COMPUTE_32F
-    .compute_tf32 = 2,   // HIPBLAS_COMPUTE_32F, because devices differ in HIPBLAS_COMPUTE_32F_FAST_TF32
+    .compute_tf32 = 2,   // HIPBLAS_COMPUTE_32F, because devices differ in the support of HIPBLAS_COMPUTE_32F_FAST_TF32
     .trans_a = 0,        // HIPBLASLT_MATMUL_DESC_TRANSA
     .trans_b = 1,        // HIPBLASLT_MATMUL_DESC_TRANSB
     .epilogue = 2,       // HIPBLASLT_MATMUL_DESC_EPILOGUE

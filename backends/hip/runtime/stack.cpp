@@ -20,7 +20,7 @@ namespace {
 constexpr uint32_t kMaxGroupSize = 256;
 constexpr int kVersion6 = 60000000;
 
-// The build option hip_architectures, separated by commas.
+// The architectures of the build option hip_architectures, separated by commas.
 constexpr std::string_view kArchitectures = BACKPLANE_HIP_ARCHITECTURES;
 
 // HIP has no context handles. Each device has one context. In this file, the context's handle is

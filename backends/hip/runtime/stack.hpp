@@ -60,7 +60,7 @@ class Stack : public gpu_host::Stack {
                      gpu_host::Handle stream) const override;
 
   bool has_graphs() const override { return hip_.has_graphs; }
-  // The vendor does not document whether a change of an executable affects its running launches.
+  // The vendor does not document whether a change of an executable graph affects its running launches.
   bool updates_running_graphs() const override { return false; }
   kit::Result<gpu_host::Handle> create_graph() const override;
   void destroy_graph(gpu_host::Handle graph) const override;

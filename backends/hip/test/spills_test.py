@@ -37,7 +37,7 @@ def code_objects(path):
 
 
 def kernels_of(code):
-    """Returns the metadata of each kernel: its name, and the number in each line of the form
+    """Returns the metadata of each kernel, by the kernel's name: the number in each line of the form
     `.NAME: NUMBER`."""
     with tempfile.NamedTemporaryFile() as file:
         file.write(code)

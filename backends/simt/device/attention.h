@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// attention in one pass over keys and values. Computes y = softmax(scale q k^T + mask) v with an
-// online softmax (Milakov and Gimelshein, 2018; Dao et al., 2022). There are two kernels, for CPUs and
-// for the calls that the kernels of attention_blocks.h do not compute:
+// `attention` in one pass over keys and values. Computes y = softmax(scale q k^T + mask) v with an
+// online softmax (Milakov and Gimelshein, 2018; Dao et al., 2022). A row is a query of one head. There
+// are two kernels, for CPUs and for the calls that the kernels of attention_blocks.h do not compute:
 // - attention_tiles: Each lane processes a row. The sub-groups of a group process the same rows.
 //   They divide the keys of a step to compute scores, and divide the columns of v to sum weighted
 //   values.
@@ -10,8 +10,9 @@
 #include "attention_rows.h"
 #include "patch.h"
 
-// Returns the score of a product, scaled and masked. The score is -inf if the causal mask excludes
-// the key. `mask_row` is the position of the row's element 0 in the mask.
+// Returns the score of a row with `key`, scaled and masked. `product` is the dot product of the query
+// and the key. The score of a masked key, and of keys from `end` on, is -inf. `mask_row` is the
+// position of the row's element 0 in the mask.
 SIMT_INLINED float score_of(const AttentionParams& p, Pointer mask, i64 mask_row, u32 key, u32 end, float product) {
   float score = product * p.scale;
   if (p.mask_kind != SIMT_MASK_NONE) {
@@ -59,10 +60,11 @@ SIMT_INLINED void stage(Pointer base, u64 offset, i64 at, i64 line_stride, i64 s
 
 // ---- attention_tiles ----------------------------------------------------------------------------
 
-#define ATTENTION_QUERIES 2048  // capacities of local memory, in f32 numbers
+// Capacities of local memory, in f32 numbers.
+#define ATTENTION_QUERIES 2048
 #define ATTENTION_STAGED 4096
 #define ATTENTION_WEIGHTS 2048
-#define ATTENTION_DEPTH 64  // elements of a key per step; a constant pitch needs no register
+#define ATTENTION_DEPTH 64  // maximum elements of a key per step, and the pitch of keys in local memory
 
 SIMT_KERNEL(attention_tiles)
 (Pointer y, Pointer logsumexp, Pointer q, Pointer k, Pointer v, Pointer mask, AttentionParams p) {
@@ -101,7 +103,7 @@ SIMT_KERNEL(attention_tiles)
       u32 d = 0;
       do {
         const u32 depth = smaller(p.depth - d, max_depth);
-        group_barrier();  // waits until the previous step has read local memory
+        group_barrier();  // all sub-groups have read the previous contents of local memory
         SIMT_LOCAL float* chunk = keeps_queries ? queries + d * width() : queries;
         if (first == 0 || !keeps_queries) {
           for (u32 i = subgroup(); i < depth; i += subgroups()) {
@@ -186,7 +188,7 @@ SIMT_KERNEL(attention_tiles)
 struct Eight {
   float at[8];
 };
-// Sums each of the eight numbers over all lanes. Lane i returns the sum of number i % 8.
+// Sums each of the eight numbers over all lanes. Returns the sum of number i % 8 in lane i.
 SIMT_INLINED float add_over_lanes(Eight numbers) {
   SIMT_UNROLL for (int bit = 0; bit < 3; ++bit) {
     const bool odd = (lane() >> bit & 1u) != 0;
@@ -208,7 +210,7 @@ SIMT_INLINED void multiply_keys(const AttentionParams& p, SIMT_LOCAL const float
   for (u32 j = 0; j < keys; j += 8) {
     Eight numbers;
     SIMT_UNROLL for (int r = 0; r < 8; ++r) numbers.at[r] = 0.0f;
-    const u32 last = keys - j - 1u;  // offset of the last key; loads past this key read it again
+    const u32 last = keys - j - 1u;  // the last key's index from key j on; loads after the last key read it again
     if (contiguous) {
       for (u32 d = 0; d < p.depth; d += width()) {
         const float x = (query + d)[lane()];
@@ -230,7 +232,7 @@ SIMT_INLINED void multiply_keys(const AttentionParams& p, SIMT_LOCAL const float
   }
 }
 
-// Adds the values of `keys` keys, multiplied by `weights`, to `weighted`.
+// Adds the rows of v that belong to `keys` keys, multiplied by `weights`, to `weighted`.
 template <bool contiguous>
 SIMT_INLINED void add_values(const AttentionParams& p, SIMT_LOCAL const float* weights, SIMT_GLOBAL const Element* from,
                              u32 keys, u32 columns, Eight& weighted) {

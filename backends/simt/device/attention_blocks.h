@@ -1,22 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-// attention of f32 on GPUs: loads of 16 bytes, several of them in flight per lane, and sums in registers.
-// - attention_blocks_R: A team of 16 lanes has R rows. A lane computes the scores of R rows and 4 keys, and then the
-//   weighted sums of R rows and 4 columns of each 64 columns of v.
-// - attention_split_R: A group has up to R rows. A team of 8 or 16 lanes loads a key or a row of v at once, and a group
-//   has 8 of them per team in flight. Rows of heads that share keys share the loads.
-// Both kernels may divide the keys into splits. A group then stores a split's maximum, sum and weighted values, and
-// attention_combine adds them in the order of the splits.
+// The kernels of `attention` for f32 on GPUs. A lane loads 16 bytes at once, has several loads in flight, and keeps
+// sums in registers. A row is a query of one head.
+// - attention_blocks_R: A team of 16 lanes processes R rows, in steps of 64 keys. A lane computes the scores of R rows
+//   with 4 keys. Then it computes the weighted sums of R rows for 4 of each 64 columns of v.
+// - attention_split_R: A group processes up to R rows. A team of 8 or 16 lanes loads a key or a row of v at once, and
+//   has 8 such loads in flight. All rows of a group use the same loads, even if they belong to different heads of q.
+// Both kernels may divide the keys into splits. A group then stores the maximum, the sum and the weighted values of its
+// split, and attention_combine combines the results of the splits in order.
 #include "attention_rows.h"
 
-#define PACK_ELEMENTS 4  // elements that a lane loads at once
+#define PACK_ELEMENTS 4  // elements of a pack, which a lane loads at once
 #ifdef SIMT_PACKS_ROWS
 #define STAGED_PACKS 8
 #else
 #define STAGED_PACKS 1
 #endif
-#define PACKS 8         // loads in flight
-#define SPLIT_PARTS 2   // packs of columns per lane with attention_split
-#define SPLIT_KEYS 128  // maximum keys per step with attention_split
+#define PACKS 8         // packs that a lane of attention_split loads before it uses them
+#define SPLIT_PARTS 2   // maximum packs of columns of v that a lane of attention_split sums
+#define SPLIT_KEYS 128  // maximum keys per step of attention_split
 #define MAX_SUBGROUPS 16
 
 struct Packs {
@@ -54,12 +55,12 @@ SIMT_INLINED QuadFloat numbers_of(QuadU32 pack) {
   return four_of(SIMT_T::value(pack.x), SIMT_T::value(pack.y), SIMT_T::value(pack.z), SIMT_T::value(pack.w));
 }
 
-// Lines of an operand: the rows of a head.
+// The lines of one head of q, k or v in memory: its queries, its keys or its rows of v.
 struct Lines {
   SIMT_GLOBAL const Element* from;  // the first element of line 0
   i64 line_stride, stride;
   u32 length;
-  bool packed;  // each pack is at a multiple of 16 bytes, and the length is a multiple of a pack
+  bool packed;  // whether lines are contiguous, begin at multiples of 16 bytes, and consist of whole packs
 };
 SIMT_INLINED bool is_aligned(i64 elements) { return (elements * (i64)sizeof(Element) & 15) == 0; }
 SIMT_INLINED Lines lines_of(Pointer base, u64 offset, const AttentionStrides& strides, i64 at, u32 length) {
@@ -78,9 +79,9 @@ SIMT_INLINED QuadU32 load_pack(SIMT_GLOBAL const Element* from, bool inside) {
   return out;
 }
 
-// e^x for x <= 0 or NaN, as exp_f32 but without its clamps. Results below the smallest normal number are 0.
+// Returns e^x for x <= 0 or NaN, with the method of exp_f32 but without its clamps. The result is 0 for x < -87.
 SIMT_INLINED float weight_of(float x) {
-  const float shifted = multiply_add(x, 1.44269504f, 12582912.0f);  // 1.5 * 2^23: the mantissa is a whole number
+  const float shifted = multiply_add(x, 1.44269504f, 12582912.0f);  // adding 1.5 * 2^23 rounds to an integer
   const float n = shifted - 12582912.0f;
   const float r = multiply_add(n, 2.12194440e-4f, multiply_add(n, -0.693359375f, x));
   float p = 1.9875691500e-4f;
@@ -94,12 +95,13 @@ SIMT_INLINED float weight_of(float x) {
   return x >= -87.0f ? out : x < -87.0f ? 0.0f : x;
 }
 
-// Places of the results of a row.
+// The memory of the results.
 struct Results {
   Pointer y, logsumexp, partials;
 };
 SIMT_INLINED u64 partial_rows(const AttentionParams& o) { return (u64)o.batches * o.groups * o.repeats * o.queries; }
-// Stores the maximum and the sum of a row, or of a split of the row.
+// With splits, stores the maximum and the sum of one split of row `r`. Without splits, stores the row's logsumexp, if
+// the call has this output.
 SIMT_INLINED void put_sums(const AttentionBlockParams& p, Results to, u32 batch, u32 group, u32 r, u32 split,
                            float greatest, float sum) {
   const AttentionParams& o = p.operands;
@@ -115,7 +117,7 @@ SIMT_INLINED void put_sums(const AttentionBlockParams& p, Results to, u32 batch,
         bits_of_float(logsumexp_of(greatest, sum));
   }
 }
-// A row's element 0 in y, and in the partial results.
+// The places for a row's results: its element 0 in y, and element 0 of one of its splits in the partial results.
 struct Line {
   SIMT_GLOBAL Element* y;
   SIMT_GLOBAL float* partial;
@@ -146,14 +148,15 @@ SIMT_INLINED void put(const Line& line, u32 column, float weighted, float sum) {
 #define STEP_CHUNKS (SIMT_ATTENTION_STEP / 4)
 #define STEP_NUMBERS (SIMT_ATTENTION_STEP * STEP_CHUNKS)  // vectors of four numbers in a staged matrix
 
-// Returns the place of chunk `chunk` of a line in local memory. Places are `swizzled` so that lanes with different keys
-// read different banks.
+// Returns the index in local memory of chunk `chunk` of a line, in chunks of four numbers. If lines are `swizzled`,
+// lanes that read different keys access different banks.
 template <bool swizzled>
 SIMT_INLINED u32 place_of(u32 line, u32 chunk) {
   return line * STEP_CHUNKS + (swizzled ? chunk ^ (line / 4u & 15u) : chunk);
 }
-// Copies `lines` lines from `first_line` on, and 64 elements of each, to local memory. Lines and elements outside are
-// 0. Both forms give the same numbers, so results do not depend on addresses.
+// stage_packs and stage_elements copy 64 elements of each of up to 64 lines to local memory, from line `first_line` and
+// element `first_element` on. Lines after the first `lines`, and elements after the end of a line, are 0. Both
+// functions store the same numbers, so results do not depend on addresses.
 template <bool swizzled>
 SIMT_INLINED void stage_packs(const Lines& from, u32 first_line, u32 lines, u32 first_element,
                               SIMT_LOCAL QuadFloat* to) {
@@ -193,7 +196,8 @@ SIMT_INLINED void stage_step(const Lines& from, u32 first_line, u32 lines, u32 f
     stage_elements<swizzled>(from, first_line, lines, first_element, to);
   }
 }
-// Copies the queries of a tile to local memory: 64 elements of each row, then the next 64 elements.
+// Copies the queries of a tile to local memory: elements 0 to 63 of all rows, then elements 64 to 127 of all rows, and
+// so on.
 SIMT_INLINED void stage_queries(const AttentionBlockParams& p, Pointer q, u32 batch, u32 group, u32 first_row, u32 rows,
                                 u32 tile_rows, u32 depth_blocks, SIMT_LOCAL QuadFloat* to) {
   const AttentionParams& o = p.operands;
@@ -216,7 +220,8 @@ SIMT_INLINED void stage_queries(const AttentionBlockParams& p, Pointer q, u32 ba
   }
 }
 
-// Returns the scores of a row with the keys `key` to `key` + 3, masked. Keys from `end` on are excluded.
+// Applies the masks to `scores`, the scores of a row with the keys `key` to `key` + 3. The score of a masked key, and
+// of keys from `end` on, is -inf.
 SIMT_INLINED QuadFloat masked(const AttentionParams& o, Pointer mask, u64 offset, i64 row, u32 key, u32 end,
                               QuadFloat scores) {
   const u32 last = o.keys - 1u;
@@ -256,12 +261,12 @@ SIMT_INLINED QuadFloat masked(const AttentionParams& o, Pointer mask, u64 offset
   return scores;
 }
 
-// A group's rows of a head, and its keys.
+// The work of a group: some rows of one head of k and v, and the keys of one split.
 struct BlockItem {
   u32 batch, group, split;
   u32 first_row, rows;
-  u32 begin, end;  // the keys that some row sees
-  u32 free_end;    // each row sees the keys from `begin` to `free_end` - 1
+  u32 begin, end;  // the causal mask permits the keys from `begin` to `end` - 1 of the split for at least one row
+  u32 free_end;    // the causal mask permits the keys from `begin` to `free_end` - 1 for every row
 };
 SIMT_INLINED BlockItem block_item(const AttentionBlockParams& p, u32 item, u32 tile_rows) {
   const AttentionParams& o = p.operands;
@@ -281,7 +286,8 @@ SIMT_INLINED BlockItem block_item(const AttentionBlockParams& p, u32 item, u32 t
   out.group = head - out.batch * o.groups;
   out.first_row = tile * tile_rows;
   out.rows = smaller(tile_rows, all - out.first_row);
-  // Rows of several heads include the last query of a head, which sees the most keys, and the first one.
+  // Rows of several heads include the last query of a head, which sees the most keys, and the first query of a head,
+  // which sees the fewest.
   const u32 last_row = out.first_row + out.rows - 1u;
   const bool one_head = out.first_row / o.queries == last_row / o.queries;
   out.begin = out.split * p.split_keys;
@@ -290,7 +296,8 @@ SIMT_INLINED BlockItem block_item(const AttentionBlockParams& p, u32 item, u32 t
   return out;
 }
 
-// `shared` contains keys, and then weights.
+// Computes all items of a group. In each step, `shared` contains keys, then masked scores, and then weights. At the end
+// of an item, it contains the weighted sums.
 template <int own_rows, int blocks>
 SIMT_INLINED void attend_blocks(const AttentionBlockParams& p, Results to, Pointer q, Pointer k, Pointer v,
                                 Pointer mask, SIMT_LOCAL QuadFloat* queries, SIMT_LOCAL QuadFloat* shared,
@@ -318,7 +325,7 @@ SIMT_INLINED void attend_blocks(const AttentionBlockParams& p, Results to, Point
       float scores[own_rows][4];
       SIMT_UNROLL for (int r = 0; r < own_rows; ++r) SIMT_UNROLL for (int j = 0; j < 4; ++j) scores[r][j] = 0.0f;
       for (u32 block = 0; block < depth_blocks; ++block) {
-        group_barrier();  // waits until local memory has been read
+        group_barrier();  // all teams have read the previous contents of local memory
         stage_step<true>(keys, first, lines, block * SIMT_ATTENTION_STEP, shared);
         if (block == 0) stage_step<false>(columns, first, lines, 0, values);
         group_barrier();
@@ -396,7 +403,7 @@ SIMT_INLINED void attend_blocks(const AttentionBlockParams& p, Results to, Point
     // A loop over rows that is not unrolled stores the results, so that the kernel remains short.
     SIMT_UNROLL for (int b = 0; b < blocks; ++b) {
       if (b != 0 && b * SIMT_ATTENTION_STEP >= (int)o.value_columns) break;
-      group_barrier();  // local memory has been read
+      group_barrier();  // all teams have read local memory
       SIMT_UNROLL for (int r = 0; r < own_rows; ++r) {
         shared[(own + r) * STEP_CHUNKS + place] = weighted[r][b];
         values[(own + r) * STEP_CHUNKS + place] = four_of(sums[r], maxima[r].greatest, 0.0f, 0.0f);
@@ -421,7 +428,7 @@ SIMT_INLINED void attend_blocks(const AttentionBlockParams& p, Results to, Point
   }
 }
 
-// Kernels with `own_rows` rows per team, and up to 64 `blocks` columns of v.
+// Kernels with `own_rows` rows per team, for up to 64 * `blocks` columns of v.
 #define ATTENTION_BLOCKS(own_rows, blocks)                                                        \
   SIMT_KERNEL(attention_blocks_##own_rows)                                                        \
   (Pointer y, Pointer logsumexp, Pointer q, Pointer k, Pointer v, Pointer mask, Pointer partials, \
@@ -438,8 +445,9 @@ ATTENTION_BLOCKS(2, 4)
 
 // ---- attention_split ----------------------------------------------------------------------------
 
-// Loads a pack of each of eight lines, `step` lines apart, of which `count` are inside. Lines and elements outside are
-// 0. Both forms give the same elements, so results do not depend on addresses.
+// Loads the pack at element `first` of each of eight lines, which are `step` lines apart. Only the first `count` lines
+// exist. Packs of other lines, and packs after the end of a line, are 0. Packed lines and other lines give the same
+// elements, so results do not depend on addresses.
 SIMT_INLINED Packs packs_of(const Lines& lines, u32 first_line, u32 step, u32 count, u32 first) {
   SIMT_GLOBAL const Element* from = lines.from + (lines.line_stride * first_line + first);
   const i64 line_step = lines.line_stride * step;
@@ -458,7 +466,7 @@ SIMT_INLINED Packs packs_of(const Lines& lines, u32 first_line, u32 step, u32 co
   return out;
 }
 
-// Sums each of the eight numbers over the lanes of a team. Lane i returns the sum of number i % 8.
+// Sums each of the eight numbers over the lanes of a team. Returns the sum of number i % 8 in lane i.
 SIMT_INLINED float add_over_team(float (&numbers)[PACKS], u32 lanes) {
   SIMT_UNROLL for (int bit = 0; bit < 3; ++bit) {
     const bool odd = (lane() >> bit & 1u) != 0;
@@ -470,7 +478,7 @@ SIMT_INLINED float add_over_team(float (&numbers)[PACKS], u32 lanes) {
   return lanes > 8u ? numbers[0] + shuffled(numbers[0], 8u) : numbers[0];
 }
 
-// The state of a row in local memory.
+// The online softmax of a row, in local memory.
 struct RowState {
   float greatest, correction, sum;
 };
@@ -514,7 +522,7 @@ SIMT_INLINED void attend_split(const AttentionBlockParams& p, Results to, Pointe
 
     const u32 step_keys = PACKS * teams;
     for (u32 first = begin; first < end; first += step_keys) {
-      // The number of keys of this team.
+      // `count` is the number of keys of this team in the step.
       const u32 left = smaller(end - first, step_keys), count = (left + teams - 1u - team) / teams;
       Packs value = packs_of(values, first + team, teams, count, place * PACK_ELEMENTS);
       float products[max_rows][PACKS];
@@ -585,7 +593,7 @@ SIMT_INLINED void attend_split(const AttentionBlockParams& p, Results to, Pointe
       group_barrier();  // the next step overwrites the weights
     }
 
-    // Adds the sums of the teams: first those of a sub-group, then those of the group.
+    // Adds the weighted sums of the teams: first within each sub-group, then within the group.
     const u32 row_parts = 8u * SIMT_ATTENTION_SPLIT_COLUMNS / 4u;
     SIMT_UNROLL for (int r = 0; r < max_rows; ++r) {
       SIMT_UNROLL for (int i = 0; i < SPLIT_PARTS; ++i) {
@@ -632,8 +640,8 @@ ATTENTION_SPLIT(4)
 
 // ---- attention_combine --------------------------------------------------------------------------
 
-#define COMBINED_COLUMNS 128  // per pass
-#define COMBINING_TEAMS 4     // 32 threads each
+#define COMBINED_COLUMNS 128  // columns of y per pass
+#define COMBINING_TEAMS 4     // teams of a group, of 32 threads each
 
 // A group computes a row. Each thread reads the maximum and the sum of a split. A team of 32 threads adds the weighted
 // values of every fourth split, four columns per thread.

@@ -3,11 +3,11 @@
 #pragma once
 
 #define SIMT_ATTENTION_KEYS 64      // maximum keys per step of attention_tiles
-#define SIMT_ATTENTION_COLUMNS 16   // columns of v per sub-group with attention_tiles
+#define SIMT_ATTENTION_COLUMNS 16   // columns of v per sub-group of attention_tiles
 #define SIMT_ATTENTION_OWN_KEYS 16  // keys per sub-group and step of attention_tiles
-#define SIMT_ATTENTION_DEPTH 1024   // maximum elements of a query with attention_rows
+#define SIMT_ATTENTION_DEPTH 1024   // maximum elements of a query in attention_rows
 #define SIMT_ATTENTION_BLOCK 64     // keys per sub-group and step of attention_rows
-#define SIMT_ATTENTION_PARTS 8      // columns of v per lane with attention_rows
+#define SIMT_ATTENTION_PARTS 8      // columns of v per lane of attention_rows
 #define SIMT_ATTENTION_GROUPS 16    // maximum sub-groups per group
 
 #define SIMT_MASK_NONE 0
@@ -24,9 +24,9 @@ struct AttentionParams {
   u32 batches, groups, repeats;  // a group is a head of k and v; `repeats` heads of q share the group
   u32 queries, keys;
   u32 depth, value_columns;  // elements of a query, columns of v
-  u32 columns;               // columns of v per block
-  u32 tiles, column_blocks;  // tiles of rows per group, blocks of columns
-  u32 items;                 // work items, each of which is a tile of rows with a block of columns
+  u32 columns;               // columns of v per work item
+  u32 tiles, column_blocks;  // tiles of rows per group, blocks of `columns` columns of v
+  u32 items;                 // work items: each is a tile of rows with a block of columns and, if split, a split
   u32 causal;                // BP_CAUSAL_*
   u32 mask_kind;             // SIMT_MASK_*
   u32 has_logsumexp;
@@ -35,19 +35,19 @@ struct AttentionParams {
 };
 static_assert(sizeof(AttentionParams) == 304, "host and kernels must agree on the layout");
 
-#define SIMT_ATTENTION_SPLITS 128         // maximum number of parts of the keys, and threads of attention_combine
-#define SIMT_ATTENTION_SPLIT_ROWS 4       // maximum rows per group with attention_split
-#define SIMT_ATTENTION_SPLIT_DEPTH 256    // maximum elements of a query with attention_split
-#define SIMT_ATTENTION_SPLIT_COLUMNS 128  // columns of v per group with attention_split
-#define SIMT_ATTENTION_TEAM 16            // lanes that share a row with attention_blocks
-#define SIMT_ATTENTION_STEP 64            // keys per step of attention_blocks, and columns of v that it stages
-#define SIMT_ATTENTION_KEPT 4096          // maximum elements of the queries that a group of attention_blocks keeps
+#define SIMT_ATTENTION_SPLITS 128         // maximum number of splits of the keys, and threads of attention_combine
+#define SIMT_ATTENTION_SPLIT_ROWS 4       // maximum rows per group of attention_split
+#define SIMT_ATTENTION_SPLIT_DEPTH 256    // maximum elements of a query in attention_split
+#define SIMT_ATTENTION_SPLIT_COLUMNS 128  // columns of v per group of attention_split
+#define SIMT_ATTENTION_TEAM 16            // lanes of attention_blocks that process the same rows
+#define SIMT_ATTENTION_STEP 64            // keys per step of attention_blocks, and columns of v in local memory
+#define SIMT_ATTENTION_KEPT 4096          // elements of queries that fit into local memory in attention_blocks
 
-// The parameters of the kernels in attention_blocks.h, which may divide the keys of a row into `splits` parts.
+// The parameters of the kernels in attention_blocks.h, which may divide the keys of a row into splits.
 struct AttentionBlockParams {
-  u64 offsets[7];            // y, logsumexp, q, k, v, mask, partial results
-  AttentionParams operands;  // except its offsets
-  u32 splits, split_keys;    // parts of the keys, and the keys of each of them
+  u64 offsets[7];            // y, logsumexp, q, k, v, mask, partials; in attention_combine: y, logsumexp, partials
+  AttentionParams operands;  // the member `offsets` of `operands` is unused
+  u32 splits, split_keys;    // number of splits, maximum keys of a split
   u32 lanes;                 // lanes that share a key in attention_split, 8 or 16
   u32 longest_first;         // not 0 if groups of attention_blocks begin with the last rows, which see the most keys
 };

@@ -37,7 +37,7 @@ struct Maximum {
   float greatest, correction;
 };
 SIMT_INLINED float base_of(float greatest) { return greatest == -infinity() ? 0.0f : greatest; }
-// Replaces the maximum. The sums so far must be multiplied by `correction`.
+// Replaces the maximum by `greatest`. The caller must then multiply the sums of the row by `correction`.
 SIMT_INLINED void raise_to(Maximum& maximum, float greatest) {
   maximum.correction = maximum.greatest == -infinity() ? 0.0f : exp_f32(maximum.greatest - greatest);
   maximum.greatest = greatest;

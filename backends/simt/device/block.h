@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Products of matrices for GPUs. A group computes a square block of c, and each thread keeps 8 x 8 or 8 x 4 sums in
-// registers. Local memory contains two stages: while threads multiply one stage, they load the next. In a stage, lines
-// vary fastest. A line is a row of a or a column of b.
+// registers. A stage contains BLOCK_DEPTH values of k of both operands. Local memory contains two stages: while threads
+// multiply one stage, they load the next. A line is a row of a or a column of b. In a stage, lines vary fastest.
 #pragma once
 #include "activation.h"
 #include "patch.h"
@@ -16,7 +16,8 @@ struct Block {
     kThreads = 2 * side,
     kHalf = side / 2,
     kColumns = side == 128 ? 8 : 4,  // columns of c per thread
-    // The distance between values of k. The padding avoids bank conflicts of threads that store lines.
+    // The distance in a stage from one value of k to the next. The padding of 4 numbers avoids bank conflicts between
+    // threads that store different values of k.
     kPitch = side + 4,
     kOperand = BLOCK_DEPTH * kPitch,  // numbers of an operand in a stage
     kQuads = kOperand                 // quads of local memory: two stages of two operands
@@ -46,17 +47,17 @@ SIMT_FN bool at_quad(SIMT_GLOBAL const T* at) {
 template <class Type>
 struct Lines {
   typedef typename Type::Bits Bits;
-  SIMT_GLOBAL const Bits* from;  // element 0 of the next stage
+  SIMT_GLOBAL const Bits* from;  // the thread's element 0 in the next stage
   i64 step, stride;              // distances between stages, and between the four elements
-  u32 k, k_step;                 // element i has the index k + i * k_step in its stage
-  u32 count;                     // elements `count` to 3 have no line
+  u32 k, k_step;                 // element i has the index k + i * k_step along k in its stage
+  u32 count;                     // only elements 0 to `count` - 1 have a line
   u32 to, to_step;               // element i goes to `to` + i * to_step in local memory
-  bool is_quad;                  // whether the thread loads a quad
-  bool is_quad_of_lines;         // whether the thread stores a quad
+  bool is_quad;                  // whether the thread loads the elements as a quad
+  bool is_quad_of_lines;         // whether the thread also stores the elements as a quad
   typename QuadOf<Bits>::Type own;
 };
 
-// Adjacent lanes load adjacent lines.
+// Lets adjacent lanes load adjacent lines. A thread loads four adjacent k for one line.
 template <int side, class Type>
 SIMT_FN void set_by_line(Lines<Type>& out) {
   out.k = local_id() / side * 4;
@@ -66,7 +67,7 @@ SIMT_FN void set_by_line(Lines<Type>& out) {
   out.to_step = Block<side>::kPitch;
   out.is_quad = out.is_quad_of_lines = false;
 }
-// A thread loads four adjacent k for one line. Returns this line.
+// Lets a thread load a quad: four adjacent k for one line. Returns this line.
 template <int side, class Type>
 SIMT_FN u32 set_quad_of_terms(Lines<Type>& out) {
   const u32 line = local_id() / 2;
@@ -76,7 +77,7 @@ SIMT_FN u32 set_quad_of_terms(Lines<Type>& out) {
   out.is_quad_of_lines = false;
   return line;
 }
-// A thread loads four adjacent lines for one k. Returns the first of these lines.
+// Lets a thread load a quad: four adjacent lines for one k. Returns the first of these lines.
 template <int side, class Type>
 SIMT_FN u32 set_quad_of_lines(Lines<Type>& out) {
   const u32 line = local_id() % (side / 4) * 4;
@@ -89,8 +90,8 @@ SIMT_FN u32 set_quad_of_lines(Lines<Type>& out) {
   return line;
 }
 // Returns the loads of a matrix with any strides. `from` is the first line at the first k. `lines` is the number of
-// lines that exist. If there are fewer than `side`, threads load existing lines again, because their sums are not
-// stored. `depth` is the extent of k.
+// lines that exist. If there are fewer than `side`, threads may load an existing line instead of a missing one, because
+// store_block() does not store the sums of missing lines. `depth` is the extent of k.
 template <int side, class Type>
 SIMT_FN Lines<Type> lines_of(SIMT_GLOBAL const typename Type::Bits* from, i64 line_stride, i64 k_stride, u32 lines,
                              u32 depth) {
@@ -117,7 +118,8 @@ SIMT_FN Lines<Type> lines_of(SIMT_GLOBAL const typename Type::Bits* from, i64 li
   out.from = from + line_stride * line + k_stride * out.k;
   return out;
 }
-// Loads the next stage, which has `depth` values of k. All others are 0. If `quads` is true, `is_quad` must be true.
+// Loads the thread's elements of the next stage. Elements whose index along k is `depth` or more are 0. If `quads` is
+// true, `is_quad` must be true.
 template <bool quads, class Type>
 SIMT_INLINED void load_lines(Lines<Type>& x, u32 depth) {
   typename QuadOf<typename Type::Bits>::Type own;
@@ -133,7 +135,7 @@ SIMT_INLINED void load_lines(Lines<Type>& x, u32 depth) {
   x.own = own;
   x.from += x.step;
 }
-// Stores the loaded elements in a stage.
+// Stores the loaded elements in the stage at `to`.
 template <int side, bool quads, class Type>
 SIMT_INLINED void put_lines(const Lines<Type>& x, SIMT_LOCAL Number* to) {
   const u32 step = quads ? (u32)Block<side>::kPitch : x.to_step;
@@ -154,9 +156,10 @@ SIMT_INLINED void put_lines(const Lines<Type>& x, SIMT_LOCAL Number* to) {
 
 // ---- sums ---------------------------------------------------------------------------------------
 
-// The sums of a thread. Rows and columns are quads that are half a block apart. Of 64 threads, bits 1 to 3 of the index
-// select the rows, and bits 0, 4 and 5 the columns. Then two adjacent lanes read the same quad of a, two lanes with a
-// distance of two read the same quad of b, and accesses to local memory have no bank conflicts.
+// The sums of a thread. Its 8 rows are two quads of adjacent rows, half a block apart. Its columns are one quad, or two
+// quads half a block apart. In each 64 threads, bits 1 to 3 of a thread's index select its rows, and bits 0, 4 and 5
+// select its columns. So lanes that differ only in bit 0 read the same quad of a, lanes that differ only in bits 1 to 3
+// read the same quad of b, and accesses to local memory have no bank conflicts.
 template <int side>
 struct BlockSums {
   Number at[BLOCK_ROWS][Block<side>::kColumns];
@@ -197,9 +200,9 @@ SIMT_INLINED void multiply_stage(BlockSums<side>& sums, SIMT_LOCAL const Number*
     }
   }
 }
-// Sums the products for `depth` values of k. `source` loads the operands: load(depth) loads the next stage, which has
-// up to `depth` values of k, and put(stage) stores it in local memory. Between two calls of load, all threads pass a
-// barrier.
+// Sums the products for `depth` values of k. `source` loads the operands: load(left) loads the next stage, where `left`
+// is the number of values of k that remain, and put(stage) stores the loaded elements in local memory. All threads pass
+// a barrier between two calls of load.
 template <int side, class Source>
 SIMT_INLINED void multiply_block(BlockSums<side>& sums, Source& source, u32 depth, SIMT_LOCAL NumberQuad* memory) {
   SIMT_UNROLL for (int r = 0; r < BLOCK_ROWS; ++r) {
@@ -221,8 +224,8 @@ SIMT_INLINED void multiply_block(BlockSums<side>& sums, Source& source, u32 dept
 
 // ---- results ------------------------------------------------------------------------------------
 
-// Applies the activation to each sum. The loop rotates rows, so that the code of the activation occurs once per
-// column.
+// Applies the activation to each sum. Each iteration processes row 0 and then rotates the rows, so that the compiled
+// kernel contains the activation once per column, not once per sum.
 template <int side>
 SIMT_INLINED void activate_block(BlockSums<side>& sums, u32 activation) {
   if (activation == 0u) return;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// out = x in another dtype. Conversions of f64, and conversions that round, use integers, so that
-// no device needs double or flushes subnormals.
+// out = x in another dtype. Conversions of f64, and conversions that round, use integer operations.
+// Devices therefore need no `double`, and do not flush subnormals.
 #include "nest.h"
 
 SIMT_FN i32 top_bit(u64 x) {  // x must not be 0

@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 // Convolutions and their gradients as implicit GEMMs: loads of operand b compute the position in
 // the image, so no im2col copy is needed. A sub-group computes TILE_ROWS rows and two columns per
-// lane. Tiles of both operands are in local memory.
+// lane. Tiles of both operands are in local memory. ConvParams defines the terms of these GEMMs.
 #include "conv_window.h"
 
 #define TILE_ROWS 8
 #define TILE_DEPTH 32
 #define PITCH_A (TILE_DEPTH + 1)
-// Capacities of local memory, in f32 numbers. A group has at most 16 sub-groups and 256 threads, so
+// Capacity of local memory, in f32 numbers. A group has at most 16 sub-groups and 256 threads, so
 // tile_a has at most 128 rows, and rows * width is at most 2048.
 #define TILE_NUMBERS 5248
 
-// Loads terms `k` to `k + depth - 1` of `tile_rows` rows, beginning with `row`. Loads are not inside
-// branches, because compilers for CPUs would process such branches one lane at a time. Instead,
+// Copies terms `k` to `k + depth - 1` of `tile_rows` rows of a, from `row` on, to local memory. Loads are not inside
+// branches that depend on the lane, because compilers for CPUs would process such branches one lane at a time. Instead,
 // lanes without a term load the last term, and terms without a tap load element 0.
 SIMT_FN void load_a(const ConvParams& p, Pointer a, Matrix matrix, u32 row, u32 k, u32 depth, u32 tile_rows,
                     SIMT_LOCAL float* to) {
-  // The last term has the greatest index in each dimension.
+  // All taps exist if that of the last term does, because this term has the greatest index in each dimension.
   const bool has_all_taps = is_tap(p, matrix, index_of(p.depth_shape, p.depth - 1u));
   const bool is_immediate = (p.immediate >> 1 & 1u) != 0;
   for (u32 i = 0; i < depth; i += width()) {
@@ -49,8 +49,8 @@ SIMT_FN float load_lane(const ConvParams& p, Pointer b, bool inside, bool is_run
   if (is_run) return inside ? value_at(b, p, 2, run + lane()) : 0.0f;
   return inside ? value_at(b, p, 2, at) : 0.0f;
 }
-// A column of a lane. `is_run` states whether the columns of all lanes are contiguous. `run` is the
-// position of lane 0's column.
+// The column of b that a lane loads. `is_run` states whether the columns of all lanes are contiguous. `run` is
+// the position of lane 0's column.
 struct Column {
   Window window;
   i64 run;
@@ -64,8 +64,8 @@ SIMT_FN Column lane_column(const ConvParams& p, Matrix matrix, u32 first) {
   out.window = column_of(p, matrix, index_of(p.column_shape, smaller(first + lane(), p.columns - 1)));
   return out;
 }
-// Loads terms `k` to `k + depth - 1` of the columns that begin with `first`. Elements outside the
-// image are 0.
+// Copies terms `k` to `k + depth - 1` of the columns of b from `first` on to local memory. Elements outside
+// the image are 0.
 SIMT_FN void load_b(const ConvParams& p, Pointer b, Matrix matrix, Column x, Column y, u32 first, u32 k, u32 depth,
                     SIMT_LOCAL float* to) {
   const u32 columns = 2 * width();

@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kernels of convolutions for GPUs with sub-groups of at least 32 threads. Operands must be in memory, and their
-// elements must be at most 2^31 positions apart. A thread loads terms of one column, so its position in the image is
-// computed once. A table in local memory contains the positions of terms.
+// The kernels of convolutions for GPUs with sub-groups of at least 32 threads. Operands a and b must be in memory, and
+// the distance between any two elements of an operand must be below 2^31 elements. Where elements of b are not in
+// quads, a thread loads all its terms of b from one column, so it computes the column's position in the image once. A
+// table in local memory contains the positions of terms. ConvParams defines columns, terms, phases and taps.
 #include "block.h"
 #include "conv_window.h"
 
-#define TERMS 64  // terms that threads add to the table at a time; the table contains twice as many
-#define NO_TERM 0x80000000u
+#define TERMS 64             // terms that threads add to the table at a time; the table contains twice as many
+#define NO_TERM 0x80000000u  // position of a term that does not exist
 
 // A table of terms in local memory.
 struct TermTable {
   SIMT_LOCAL u32* a;      // positions in operand a, modulo 2^32
-  SIMT_LOCAL QuadU32* b;  // positions in operand b, modulo 2^32, and in its image
-  SIMT_LOCAL u32* split;  // the first term of the split, its end, and the first tap of the phase (Matrix::tap)
+  SIMT_LOCAL QuadU32* b;  // a position in operand b, modulo 2^32, and three coordinates in its image
+  SIMT_LOCAL u32* split;  // the first term of the split, its end, and the three coordinates of Matrix::tap
 };
 #define SPLIT_NUMBERS 5
 // Adds terms `first` to `first` + TERMS - 1 of the split to the table.
@@ -28,7 +29,7 @@ SIMT_FN void add_terms(const ConvParams& p, const TermTable& table, u32 first) {
     SIMT_UNROLL for (int d = 0; d < 4; ++d) at_a += (u32)p.a_depths[d] * index.at[d];
     QuadU32 at_b;
     at_b.x = (u32)window.at;
-    // The sum with the position of any column is outside the image.
+    // NO_TERM plus the coordinate of any column is outside the image, so the term loads 0.
     at_b.y = exists ? (u32)window.position[0] : NO_TERM;
     at_b.z = (u32)window.position[1];
     at_b.w = (u32)window.position[2];
@@ -37,14 +38,14 @@ SIMT_FN void add_terms(const ConvParams& p, const TermTable& table, u32 first) {
   }
 }
 
-// Loads the operands of a block as quads or by terms.
+// Loads the operands of a block as quads, or term by term.
 template <int side, bool quads_a, bool quads_b>
 struct WindowSource {
   typedef SIMT_T::Bits Bits;
   const ConvParams& p;
   TermTable terms;
   Lines<SIMT_T> a, b;
-  u32 column[4];  // the thread's column, as in TermTable::b
+  u32 column[4];  // the thread's column of b, in the form of TermTable::b
   u32 position;   // index of the next stage's first term in its split
 
   SIMT_INLINED Bits term_of_a(u32 i) const {
@@ -78,7 +79,7 @@ struct WindowSource {
     b.own.y = term_of_b(1);
     b.own.z = term_of_b(2);
     b.own.w = term_of_b(3);
-    // No stage reads the replaced terms until the next barrier.
+    // The new terms replace those before `position`, which all threads read before the last barrier.
     if (position % TERMS == 0u) add_terms(p, terms, position + TERMS);
     position += BLOCK_DEPTH;
   }
@@ -88,7 +89,7 @@ struct WindowSource {
   }
 };
 
-// The product that a group computes: one split of one GEMM, and the first row and column of the block.
+// The block that a group computes: its first row and column, its split, and the index of its GEMM.
 struct WindowBlock {
   u32 row, column, split, matrix;
 };
@@ -106,7 +107,8 @@ SIMT_FN WindowBlock block_of(const ConvParams& p, u32 index, u32 side) {
   return out;
 }
 
-// Returns whether operand b consists of quads of adjacent columns that begin at multiples of a quad.
+// Returns whether each four adjacent columns of operand b form a quad: they are contiguous in memory, and begin at a
+// multiple of the size of a quad.
 SIMT_FN bool has_quads_of_columns(const ConvParams& p, SIMT_GLOBAL const SIMT_T::Bits* b) {
   i64 strides = p.b_depth | p.b_column;
   SIMT_UNROLL for (int d = 1; d < 3; ++d) strides |= p.image[d] * p.column_step[d];
@@ -128,7 +130,7 @@ SIMT_INLINED void multiply_windows(const ConvParams& p, Pointer a, Pointer b, co
   const u32 depth = begin < end ? end - begin : 0u, rows = p.rows - block.row;
   SIMT_GLOBAL const Bits* from_a = at_offset<Bits>(a, p.offsets[1]) + matrix.a + p.row_strides[1] * block.row;
   SIMT_GLOBAL const Bits* from_b = at_offset<Bits>(b, p.offsets[2]);
-  // The last term has the greatest index in each dimension.
+  // All taps exist if that of the last term does, because this term has the greatest index in each dimension.
   const bool has_all_taps = is_tap(p, matrix, index_of(p.depth_shape, p.depth - 1u));
   Lines<SIMT_T> lines_a = lines_of<side, SIMT_T>(from_a + begin, p.row_strides[1], 1, rows, p.depth), lines_b;
   const bool quads_a = (p.layout & CONV_A_QUADS) != 0u && has_all_taps && at_quad(from_a);
@@ -218,7 +220,7 @@ SIMT_INLINED void convolve(const ConvParams& p, Pointer c, Pointer a, Pointer b,
     BlockSums<side> sums;
     const WindowBlock block = block_of(p, index, side);
     multiply_windows<side>(p, a, b, matrix_of(p, block.matrix), block, sums, memory, terms);
-    // The positions are computed again, so that they do not occupy registers while the group multiplies.
+    // block_of() computes the positions again, so that they do not occupy registers while the group multiplies.
     const WindowBlock last = block_of(p, opaque(index), side);
     store_windows<side>(p, c, bias, partials, matrix_of(p, last.matrix), last, sums);
   }

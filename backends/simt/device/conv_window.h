@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The GEMMs of convolutions: positions of terms and columns in the image, and results.
+// The GEMMs of convolutions: the positions of terms and columns in the image, and the storing of results. ConvParams
+// defines columns, terms, phases and taps.
 #pragma once
 #include "activation.h"
 #include "nest.h"
@@ -40,7 +41,7 @@ SIMT_FN Matrix matrix_of(const ConvParams& p, u32 index) {
     index = quotient;
     out.tap[d] = 0;
     out.origin[d] = p.origin[d];
-    if (p.stride[d] != 1) {  // skips divisions, because CPUs have no integer vector division
+    if (p.stride[d] != 1) {  // avoids divisions, because CPUs have no vector instruction for integer division
       // The first tap solves tap * dilation = x modulo the stride.
       const i32 x = out.first[d] + p.origin[d], common = p.common[d];
       const u32 period = (u32)p.period[d];
@@ -59,8 +60,8 @@ SIMT_FN Matrix matrix_of(const ConvParams& p, u32 index) {
   return out;
 }
 
-// A position in b and in its image. The sum of a column's Window and a term's Window is the
-// position of an element.
+// A position in b, and coordinates in its image. An element of b has the sum of its column's Window
+// and its term's Window.
 struct Window {
   i64 at;
   i32 position[3];
@@ -87,8 +88,8 @@ SIMT_FN bool is_inside(const ConvParams& p, Window column, Window term) {
   }
   return inside;
 }
-// Returns whether the tap of a term exists. Every phase has the same number of terms, but phases
-// may have different numbers of taps.
+// Returns whether the tap of a term exists. All phases have the same number of terms, but some phases
+// have fewer taps.
 SIMT_FN bool is_tap(const ConvParams& p, Matrix matrix, Index term) {
   bool exists = true;
   SIMT_UNROLL for (int d = 1; d < 4; ++d) exists &= matrix.tap[d] + p.period[d] * (i32)term.at[d] < p.taps[d];
@@ -101,8 +102,8 @@ SIMT_FN i64 position_of(const ConvParams& p, Matrix matrix, u32 row, Index colum
   SIMT_UNROLL for (int d = 0; d < 4; ++d) at += p.c_columns[d] * column.at[d];
   return at;
 }
-// Returns whether the column is inside c. Every phase has the same number of columns, but some
-// phases have fewer positions in c.
+// Returns whether the column is inside c. All phases have the same number of columns, but some phases
+// have fewer positions in c.
 SIMT_FN bool has_column(const ConvParams& p, Matrix matrix, Index column) {
   bool has = true;
   SIMT_UNROLL for (int d = 1; d < 4; ++d) has &= matrix.first[d] + p.stride[d] * (i64)column.at[d] < p.c_extent[d];
@@ -120,7 +121,7 @@ SIMT_FN SIMT_T::Bits result_of(const ConvParams& p, Pointer bias, Matrix matrix,
   if (p.bias_bytes != 0) sum += row_bias(p, bias, matrix, row);
   return SIMT_T::bits(activated(sum, p.activation));
 }
-// Stores c[row, column], or nothing if c does not have this column.
+// Stores the result for `sum` in c[row, column], or nothing if c does not have this column.
 SIMT_FN void put(const ConvParams& p, Pointer c, Pointer bias, Matrix matrix, u32 row, Index column, float sum) {
   if (!has_column(p, matrix, column)) return;
   at_offset<SIMT_T::Bits>(c, p.offsets[0])[position_of(p, matrix, row, column)] = result_of(p, bias, matrix, row, sum);

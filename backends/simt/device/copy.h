@@ -67,7 +67,8 @@ SIMT_KERNEL(copy_blocks)(Pointer out, Pointer a, NestParams p) {
 }
 
 // Like copy_transpose, for groups of SIMT_BLOCK_THREADS threads. A thread begins all loads of a tile before it stores.
-// The distance between the rows of a tile is an odd number of words.
+// In local memory, the distance between the rows of a tile is an odd number of 32-bit words, or of 64-bit elements. So
+// threads that access a column of the tile use different banks.
 #define SIMT_WIDE_TILE (SIMT_T_BITS <= 16 ? 64 : 32)
 #define SIMT_WIDE_ROW (SIMT_WIDE_TILE + (SIMT_T_BITS < 32 ? 32 / SIMT_T_BITS : 1))
 SIMT_KERNEL(copy_tiles)(Pointer out, Pointer a, NestParams p) {

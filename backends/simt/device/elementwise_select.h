@@ -11,8 +11,7 @@ SIMT_KERNEL(select_nest)(Pointer out, Pointer condition, Pointer a, Pointer b, N
     to[position.at[0]] = first ? load<Bits>(a, p, 2, position.at[2]) : load<Bits>(b, p, 3, position.at[3]);
   }
 }
-// Rows of the output and of each input are contiguous. At most one input instead has one value per
-// row.
+// Rows of the output and of the inputs are contiguous, except that one input may have one value per row.
 SIMT_KERNEL(select_rows)(Pointer out, Pointer condition, Pointer a, Pointer b, RowParams p) {
   typedef SIMT_T::Bits Bits;
   const Team team = team_of(p);

@@ -10,8 +10,9 @@ struct Exact {
 
 SIMT_FN float magnitude(float x) { return float_of_bits(bits_of_float(x) & 0x7FFFFFFFu); }
 
-// Computes a * b (Dekker, Veltkamp). If the split of a factor would overflow, `low` is 0. A fused
-// multiply-add would be shorter, but OpenCL devices may emulate it.
+// Computes a * b (Dekker), with each factor split into two numbers of 12 bits (Veltkamp). If this split
+// or the product would overflow, `low` is 0. A fused multiply-add would be shorter, but OpenCL devices
+// may emulate it.
 SIMT_FN Exact exact_product(float a, float b) {
   const float p = a * b, ca = 4097.0f * a, cb = 4097.0f * b;
   const float a1 = ca - (ca - a), b1 = cb - (cb - b), a2 = a - a1, b2 = b - b1;
@@ -31,8 +32,8 @@ SIMT_FN Exact exact_sum(float a, float b) {
   return out;
 }
 
-// A sum with its rounding error (Neumaier). Functions access the members one by one: if a kernel copies
-// a whole sum, compilers keep both members in one vector, and each addition permutes this vector.
+// A sum with its rounding error (Neumaier). Functions access the members one by one. If a kernel copied
+// a whole Sum, compilers would keep both members in one vector, and permute it for each addition.
 struct Sum {
   float high, low;
 };
@@ -42,7 +43,7 @@ SIMT_FN void add(Sum& sum, float x) {
   sum.low += (sum.high - (s - t)) + (x - t);
   sum.high = s;
 }
-// The rounding error is meaningless if the sum is not finite.
+// Returns the sum plus its rounding error or, if the sum is not finite, without it.
 SIMT_FN float total(const Sum& sum) {
   return (bits_of_float(sum.high) & 0x7F800000u) == 0x7F800000u ? sum.high : sum.high + sum.low;
 }

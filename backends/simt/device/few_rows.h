@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products with few rows. The kernels read b once per tile of rows, in packs of 16 bytes:
-// - chunks: b is contiguous along k. Adjacent lanes load adjacent chunks of a column, a chunk is 16
-//   bytes. Local memory contains the rows of a.
-// - packs: b is contiguous along its rows. Adjacent lanes load adjacent columns of a row.
+// Products with few rows. A lane loads 16 bytes of b at once, and the kernels read b once per tile of
+// rows of a:
+// - chunks: b is contiguous along k. A chunk is 16 bytes of a column of b, and adjacent lanes load
+//   adjacent chunks. Local memory contains the rows of a.
+// - packs: b is contiguous along its rows. A pack is 16 bytes of a row of b, and adjacent lanes load
+//   adjacent packs.
 // The sub-groups of a group divide k. With split-K, groups divide k too.
 #pragma once
 #include "few_rows_params.h"
 #include "gemm.h"
 
 SIMT_FN bool on_boundary(SIMT_GLOBAL const u8* at, i64 stride) { return (((u64)at | (u64)stride) & 15u) == 0; }
-// Loads `count` units of 16 bytes that need not be on a boundary. The other bytes are 0.
+// Loads the first `count` units of 16 bytes, which need not begin at a boundary. The other bytes of the result are 0.
 template <class Unit>
 SIMT_FN Words load_units(SIMT_GLOBAL const u8* from, u32 count) {
   SIMT_GLOBAL const Unit* units = (SIMT_GLOBAL const Unit*)from;
@@ -48,7 +50,8 @@ SIMT_FN void store_few(const typename Product::Params& params, const GemmPointer
 
 // ---- chunks -------------------------------------------------------------------------------------
 
-// Copies chunks `first` to `end` - 1 of the rows of a to local memory. Elements past the end are 0.
+// Copies the elements of a that belong to chunks `first` to `end` - 1 of b to local memory, minus the zero point of a.
+// Elements past the end of the tile are 0.
 template <class Product, int rows>
 SIMT_FN void load_chunks_of_a(const typename Product::Params& params, const GemmPointers& at, const Tile& tile,
                               u32 first, u32 end, SIMT_LOCAL Words* to) {
@@ -83,8 +86,8 @@ SIMT_FN void load_chunks_of_a(const typename Product::Params& params, const Gemm
   }
 }
 
-// `Product` defines the elements of a chunk, the columns of b, and the products of a chunk. A tile has as many
-// sub-groups per column as the parameter `slices` states.
+// `Product` defines the elements of a chunk, the columns of b, and the products of a chunk. The chunks of a column are
+// divided among p.slices sub-groups of the group.
 template <class Product, int rows>
 SIMT_FN void gemm_by_chunks(const typename Product::Params& params, const GemmPointers& at,
                             SIMT_LOCAL Words* rows_of_a) {
@@ -110,8 +113,8 @@ SIMT_FN void gemm_by_chunks(const typename Product::Params& params, const GemmPo
       columns[i] = Product::column_of(params, at, tile, smaller(tile.column + own_column + i * lines, p.columns - 1));
     }
     SIMT_UNROLL for (u32 i = 0; i < kColumns * rows; ++i) sums[i] = 0;
-    // With one row, chunks are loaded one round ahead, so that loads overlap with products and barriers. With more
-    // rows, products take longer, and registers are scarce.
+    // With one row, a lane loads chunks one round ahead, so that loads overlap with products and barriers. With more
+    // rows, it does not, because products take longer and registers are scarce.
     if (rows == 1) {
       SIMT_UNROLL for (u32 s = 0; s < kSteps; ++s) {
         SIMT_UNROLL for (u32 i = 0; i < kColumns; ++i) {
@@ -145,7 +148,7 @@ SIMT_FN void gemm_by_chunks(const typename Product::Params& params, const GemmPo
     for (u32 mask = FEW_LANES / 2; mask > 0; mask /= 2) {
       SIMT_UNROLL for (u32 i = 0; i < kColumns * rows; ++i) sums[i] += shuffled(sums[i], mask);
     }
-    // Local memory holds the sums of each slice, row and column.
+    // From here on, local memory holds a sum for each slice, row and column.
     group_barrier();
     SIMT_LOCAL Number* parts = (SIMT_LOCAL Number*)rows_of_a;
     if (lane() % FEW_LANES == 0) {
@@ -166,7 +169,7 @@ SIMT_FN void gemm_by_chunks(const typename Product::Params& params, const GemmPo
 
 // ---- packs --------------------------------------------------------------------------------------
 
-// Multiplies 16 bytes of a row of b by the matching element of each row of a.
+// Multiplies a pack of row k of b by element k of each row of a, and adds the products to `sums`.
 template <class Type, int rows>
 SIMT_FN void multiply_pack(const Words& words, const Number* x, Number* sums) {
   const u32 elements = 128 / Type::kBits;

@@ -8,25 +8,26 @@
 #define FEW_FN constexpr
 #endif
 
-#define FEW_MAX_ROWS 16      // rows of a product with few rows
+#define FEW_MAX_ROWS 16      // maximum rows of a product with few rows
 #define FEW_LANES 8          // adjacent lanes that load adjacent chunks of a column
 #define FEW_PACK_LANES 4     // adjacent lanes that load adjacent packs of a row
 #define FEW_LOCAL 1920       // Words of local memory with `chunks`
 #define FEW_PACK_LOCAL 1024  // numbers of local memory with `packs`
 
-// The rows of a tile with `chunks` and with `packs`, of which a lane has more sums.
+// The rows of a tile of the kernels `chunks`, and of the kernels `packs`. With `packs`, tiles have fewer rows, because
+// a lane has more sums per row.
 FEW_FN u32 few_chunk_rows(u32 rows) { return rows == 1 ? 1u : rows <= 4 ? 4u : 8u; }
 FEW_FN u32 few_pack_rows(u32 rows) { return rows == 1 ? 1u : 4u; }
-// Columns per lane with `chunks`. Each number that is loaded from local memory is multiplied by one weight of
-// each column. Quantized weights need more registers.
+// Columns per lane with `chunks`, if a chunk has `elements` elements. A lane multiplies each number that it loads from
+// local memory by one element of each column. Chunks of more elements need more registers, so a lane has fewer columns.
 FEW_FN u32 few_columns(u32 elements, u32 tile_rows) { return tile_rows == 1 || elements > 8 ? 2u : 4u; }
 // The chunks of a column, or the packs, that a lane loads before it multiplies them.
 FEW_FN u32 few_steps(u32 tile_rows) { return tile_rows == 1 ? 2u : 1u; }
 FEW_FN u32 few_packs(u32 tile_rows) { return tile_rows == 1 ? 8u : 4u; }
-// Words between chunks of a in local memory, which hold `elements` numbers each. The pitch is odd, so that
-// adjacent lanes use different banks.
+// The distance in local memory, in `Words`, between the numbers of a for one chunk and those for the next chunk. There
+// are `elements` numbers per chunk. The pitch is odd, so that adjacent lanes use different banks.
 FEW_FN u32 few_pitch(u32 elements) { return elements == 4 ? 1u : elements / 4 + 1; }
-// The chunks of each row of a that local memory holds.
+// The number of chunks for which local memory holds the numbers of a at a time.
 FEW_FN u32 few_piece(u32 elements, u32 tile_rows) {
   u32 out = FEW_LANES;
   while (2 * out * few_pitch(elements) * tile_rows <= FEW_LOCAL && 2 * out * elements <= 4096) out *= 2;

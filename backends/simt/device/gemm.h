@@ -22,12 +22,12 @@ struct GemmPointers {
   Pointer c, a, b, bias, own[4];
 };
 
-// A tile of c: the matrices of a batch index, a range of k, and the first row and column.
+// A tile of c in one split of one batch index.
 struct Tile {
-  i64 c, a, b;  // positions, in elements
-  u32 matrix;   // the index of the split and the batch
-  u32 begin, end;
-  u32 row, column;
+  i64 c, a, b;      // positions of the batch index's matrices, in elements
+  u32 matrix;       // split * batches + batch
+  u32 begin, end;   // the split's range of k
+  u32 row, column;  // the first row and column
 };
 SIMT_FN u32 gemm_tiles(const GemmParams& p, u32 tile_rows, u32 tile_columns) {
   return (p.rows + tile_rows - 1) / tile_rows * ((p.columns + tile_columns - 1) / tile_columns) * p.batches * p.splits;
@@ -77,7 +77,8 @@ SIMT_FN float bias_at(const GemmParams& p, Pointer bias, i64 column) {
   return SIMT_T::value(at_offset<Bits>(bias, p.offsets[3])[p.bias_stride * column]);
 }
 #endif
-// Stores a sum in c, or a partial sum in the workspace. `Product` is the operator.
+// Stores in c the result that Product::finish() computes from `sum`. With split-K, stores `sum` in the workspace
+// instead. `column` + `offset` is the column of the sum. The class `Product` describes the operator.
 template <class Product>
 SIMT_FN void store_sum(const typename Product::Params& params, const GemmPointers& at, const Tile& tile, u32 row,
                        u32 column, u32 offset, bool inside, Number sum) {
@@ -125,8 +126,8 @@ SIMT_FN Patch<Type> patch_of(const GemmParams& p, Pointer base, int operand, i64
 }
 SIMT_FN u32 inside(u32 first, u32 end) { return first < end ? end - first : 0; }
 
-// Loads `tile_rows` rows and GEMM_DEPTH columns of a. In local memory, rows vary fastest if `by_k` is
-// true, and k varies fastest otherwise.
+// Copies `tile_rows` rows and GEMM_DEPTH columns of a to local memory. There, rows vary fastest if `by_k`
+// is true, and k varies fastest otherwise.
 template <class Type>
 SIMT_FN void load_matrix_a(const GemmParams& p, Pointer a, const Tile& tile, u32 k, u32 tile_rows, bool by_k,
                            SIMT_LOCAL Number* to) {
@@ -145,9 +146,9 @@ SIMT_FN void load_matrix_a(const GemmParams& p, Pointer a, const Tile& tile, u32
     load_patch<false>(patch, to, patch.length, 1);
   }
 }
-// Loads GEMM_DEPTH rows and `tile_columns` columns of b. In local memory, columns vary fastest, and
-// rows are `pitch` apart. If `pitch` is not `tile_columns`, b is transposed: each column is
-// contiguous in memory.
+// Copies GEMM_DEPTH rows and `tile_columns` columns of b to local memory. There, columns vary fastest,
+// and rows are `pitch` apart. If `pitch` is not `tile_columns`, b is transposed: each of its columns is
+// contiguous in global memory.
 template <class Type>
 SIMT_FN void load_matrix_b(const GemmParams& p, Pointer b, const Tile& tile, u32 k, u32 tile_columns, u32 pitch,
                            SIMT_LOCAL Number* to) {
@@ -194,7 +195,7 @@ SIMT_FN void gemm_by_tiles(const typename Product::Params& params, const GemmPoi
   const GemmParams& p = Product::gemm(params);
   const u32 tile_rows = GEMM_ROWS * subgroups(), tile_columns = 2 * width();
   const bool by_k = p.row_strides[1] == 1 && p.column_strides[1] != 1;
-  // The pitch of a transposed tile avoids bank conflicts.
+  // The odd pitch avoids bank conflicts when lanes store the columns of a transposed b.
   const u32 pitch_b = tile_columns + (Product::transposed_b(params) ? 1 : 0);
   SIMT_LOCAL Number* tile_b = tiles + tile_rows * GEMM_DEPTH;
   const u32 count = gemm_tiles(p, tile_rows, tile_columns);
@@ -214,7 +215,7 @@ SIMT_FN void gemm_by_tiles(const typename Product::Params& params, const GemmPoi
       }
       group_barrier();
     }
-    // Local memory holds the sums, so that the activation code is compiled only once.
+    // A loop over sums in local memory stores the results, so that the kernel contains the activation's code only once.
     SIMT_LOCAL Number* own = tiles + subgroup() * GEMM_OUTPUTS * width();
     SIMT_UNROLL for (int r = 0; r < GEMM_ROWS; ++r) {
       (own + 2 * r * width())[lane()] = sums.first[r];
@@ -232,7 +233,7 @@ SIMT_FN void gemm_by_tiles(const typename Product::Params& params, const GemmPoi
 
 // ---- rows ---------------------------------------------------------------------------------------
 
-// The sums of a sub-group, and pointers to the operands at the next k.
+// The sums of a lane, and pointers to a and b at the next k.
 template <class TypeA, class TypeB, int rows>
 struct RowSums {
   Number sums[GEMM_OUTPUTS];
@@ -259,9 +260,9 @@ SIMT_FN void multiply_rows(RowSums<TypeA, TypeB, rows>& sums, i64 step_a, i64 st
     sums.from_b += step_b;
   }
 }
-// Each row of b must be contiguous, because adjacent lanes load adjacent columns. The sub-groups of
-// a group process adjacent columns. A barrier after every GEMM_BARRIER_DEPTH rows of b makes the
-// sub-groups access the same pages of memory.
+// Each row of b must be contiguous, because adjacent lanes load adjacent columns. The sub-groups of a
+// group process adjacent ranges of columns. A barrier after every GEMM_BARRIER_DEPTH rows of b keeps
+// the sub-groups at about the same rows, so that they access the same pages of memory.
 template <class Product, int rows>
 SIMT_FN void gemm_by_rows(const typename Product::Params& params, const GemmPointers& at, SIMT_LOCAL Number* results) {
   typedef typename Product::A TypeA;
@@ -323,8 +324,8 @@ SIMT_FN void add_pairs(Number* sums, u32 mask) {
     sums[i] = kept + shuffled(sent, mask);
   }
 }
-// Each lane has `count` values. Sums each value over all lanes. Afterwards, lane l has count / 8 of
-// the sums, which begin with the sum of value l / (width / 8) * (count / 8).
+// Each lane has `count` values. Sums each value over all lanes. Afterwards, sums[i] of lane l, for i
+// below count / 8, is the sum of value l / (width / 8) * (count / 8) + i.
 template <int count>
 SIMT_FN void add_lanes(Number* sums) {
   add_pairs<count / 2>(sums, width() / 2);
@@ -335,8 +336,8 @@ SIMT_FN void add_lanes(Number* sums) {
   }
 }
 
-// These functions return pointers to the first element (k = 0) of row `r` of `a`, and of column `i`
-// of `b`, in a tile. An index past the end selects the last row or column.
+// row_of_a() and column_of_b() return pointers to the first element (k = 0) of a tile's row `r` of a, and
+// of its column `i` of b. An index past the end of the matrix selects the last row or column.
 template <class Type>
 SIMT_FN SIMT_GLOBAL const typename Type::Bits* row_of_a(const GemmParams& p, const GemmPointers& at, const Tile& tile,
                                                         u32 r) {

@@ -15,9 +15,9 @@ SIMT_KERNEL(gather)(Pointer out, Pointer index, Pointer x, NestParams p) {
   }
 }
 
-// Rows of out and index are contiguous, and consist of quads of elements at boundaries of a quad. A thread copies a
-// quad, so that several elements of x are in flight. The last dimension of the loops counts quads, and extra[2] is the
-// stride of x between the elements of a quad.
+// Rows of out and index are contiguous, and consist of quads: four elements at a multiple of their size. A thread
+// copies a quad, so that four loads of x are in flight. The last dimension of the loops counts quads, and extra[2] is
+// the stride of x between the elements of a quad.
 SIMT_KERNEL(gather_quads)(Pointer out, Pointer index, Pointer x, NestParams p) {
   typedef SIMT_T::Bits Bits;
   SIMT_GLOBAL const Bits* from = at_offset<Bits>(x, p.offsets[2]);
@@ -40,7 +40,7 @@ SIMT_KERNEL(gather_quads)(Pointer out, Pointer index, Pointer x, NestParams p) {
   }
 }
 
-// Rows of x and out are contiguous, and a row has one index. A group copies a chunk of a row.
+// Rows of x and out are contiguous, and a row has one index. A group, or a team of a group, copies a chunk of a row.
 SIMT_KERNEL(gather_rows)(Pointer out, Pointer index, Pointer x, GatherRowsParams p) {
   typedef SIMT_T::Bits Bits;
   const Team team = team_of(p.rows);

@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // cross_entropy and its gradient with respect to the logits.
 //
-// Operands: dlogits, logits, target, weight and loss. Operand 5 contains SIMT_LOSS_GROUPS slots for
-// the groups of cross_entropy, followed by one slot for each group of cross_entropy_weights. extra:
-// ignore_index, classes, strides of weight, logits and target, and the number of slots that the
-// kernel reads. numbers: the smoothing share of each class, and the share that remains for the
-// target. `option` is a set of SIMT_LOSS_*.
+// Operands: dlogits, logits, target, weight and loss. Place 5 contains SIMT_LOSS_GROUPS slots for the
+// groups of cross_entropy, followed by one slot for each group of cross_entropy_weights. extra[0]:
+// ignore_index. extra[1]: number of classes. extra[2], extra[3]: strides of weight and logits along the
+// classes. extra[4]: stride of target between rows. extra[5]: number of slots that the kernel reads.
+// numbers[0]: the share of the target distribution that label smoothing gives to each class.
+// numbers[1]: the share that remains for the target. `option` is a set of SIMT_LOSS_*.
 #include "rows.h"
 
 #include "loss_params.h"
 
 typedef TileParams<7, 5> LossParams;
 
-// Sums over the rows of a group.
+// The sums of losses and weights over the rows that a group processes.
 struct Slot {
   Sum loss, weight;
 };
@@ -24,8 +25,8 @@ SIMT_FN float weight_of(const LossParams& p, Pointer weight, i64 index) {
   if (!present(p, 3)) return 1.0f;
   return SIMT_T::value(at_offset<SIMT_T::Bits>(weight, p.offsets[3])[p.extra[2] * index]);
 }
-// Returns the weight of a target. The weight of an ignored target is 0. If there are weights, the
-// weight of a target that is not a class is 0.
+// Returns the weight of a target. The weight of an ignored target is 0. The weight of any other target
+// that is not a class is 0 if the operand `weight` is present, and 1 otherwise.
 SIMT_FN float target_weight(const LossParams& p, Pointer weight, i64 target) {
   if (target == p.extra[0]) return 0.0f;
   if (target >= 0 && target < p.extra[1]) return weight_of(p, weight, target);
@@ -264,10 +265,11 @@ SIMT_KERNEL(cross_entropy)
   }
 }
 
-// The kernel for rows in registers, without label smoothing. Sums are those of scaled_exp.
+// The kernel for rows in registers, without label smoothing. The powers and their sums have the factor 2^64 of
+// scaled_exp.
 typedef TeamParams<7, 5> LossTeams;
 
-// Replaces values with e^(value - shift), and returns their sum.
+// Replaces each value with scaled_exp(value - shift), and returns the sum of these powers.
 SIMT_FN float sum_of_powers(TeamValues& v, float shift) {
   SIMT_UNROLL for (u32 i = 0; i < SIMT_TEAM_VALUES; ++i) v.at[i] = scaled_exp(v.at[i] - shift);
   return sum_of(v);

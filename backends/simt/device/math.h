@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Elementary functions of f32. They use additions, products, quotients, square roots, rounding and
-// integer operations, so that they are accurate on all stacks. Errors are relative to f64. Quotients may be off by
-// 2.5 ulp and built-in roots by 3 ulp, as OpenCL permits. A stack with SIMT_NATIVE_MATH uses its own functions where
-// they are accurate enough and take fewer instructions.
+// Elementary functions of f32. They consist of additions, products, quotients, square roots, rounding and integer
+// operations, which are accurate on all stacks. The functions tolerate built-in quotients with errors of 2.5 ulp and
+// built-in square roots with errors of 3 ulp, because OpenCL permits such errors. Comments state a function's error
+// relative to the result in f64. A stack with SIMT_NATIVE_MATH uses its own functions where they are accurate enough
+// and take fewer instructions.
 #pragma once
 #include "exact.h"
 
@@ -14,8 +15,8 @@ SIMT_FN float with_sign(float x, u32 sign_bits) { return float_of_bits(bits_of_f
 SIMT_FN float power_of_two(i32 n) { return float_of_bits((u32)(n + 127) << 23); }
 
 // e^x within 1 ulp, by the method of Cephes expf. Subtracts a multiple of ln 2 from x in two parts,
-// and then uses a polynomial of degree 7. Arguments outside the range of f32 results are clamped,
-// and give 0 or inf.
+// and then uses a polynomial of degree 7. Arguments whose results are outside the range of f32 are
+// clamped, and give 0 or inf.
 #ifdef SIMT_NATIVE_MATH
 SIMT_FN float exp_f32(float x) { return native_exp(x); }
 #else
@@ -37,13 +38,13 @@ SIMT_FN float exp_f32(float x) {
 }
 #endif
 
-// ln x within 1 ulp, by the method of FreeBSD's e_logf.c. The mantissa is 1 + f in [sqrt(1/2),
-// sqrt(2)), and the series is in s = f / (2 + f).
+// ln x within 1 ulp, by the method of FreeBSD's e_logf.c. The mantissa of x is scaled to 1 + f in
+// [sqrt(1/2), sqrt(2)). ln (1 + f) is computed from a polynomial in s = f / (2 + f).
 SIMT_FN float log_f32(float x) {
   u32 bits = bits_of_float(x);
   const u32 given = bits;
   i32 k = 0;
-  if (bits < 0x00800000u) {  // shifts the mantissa of a subnormal up, so that it is not flushed
+  if (bits < 0x00800000u) {  // shifts the mantissa of a subnormal up, so that no operation flushes it
     const u32 shift = bits == 0u ? 0u : leading_zeros(bits) - 8u;
     bits <<= shift;
     k = -(i32)shift;
@@ -124,8 +125,8 @@ SIMT_FN float cosine_f32(float r) {
   return ((2.443315711809948e-5f * z - 1.388731625493765e-3f) * z + 4.166664568298827e-2f) * z * z - 0.5f * z + 1.0f;
 }
 
-// sin x (which = 0) or cos x (which = 1), within 2 ulp for |x| <= pi. Larger arguments have the
-// same absolute error.
+// sin x (which = 0) or cos x (which = 1), within 2 ulp for |x| <= pi. For larger |x|, the bound on
+// the absolute error is the same.
 SIMT_FN float sin_cos_f32(float x, u32 which) {
   const u32 bits = bits_of_float(x), size = bits & 0x7FFFFFFFu;
   if (size >= 0x7F800000u) return not_a_number();
@@ -152,7 +153,7 @@ SIMT_FN float tanh_f32(float x) {
           z * x +
       x;
   const float far = t > 10.0f ? 1.0f : 1.0f - 2.0f / (exp_f32(2.0f * t) + 1.0f);
-  if (is_nan_bits(bits) || t < 1.0e-4f) return x;  // a small square is negligible and might be flushed
+  if (is_nan_bits(bits) || t < 1.0e-4f) return x;  // here x^2 is negligible, and a device might flush it
   return t < 0.625f ? near : with_sign(far, bits);
 }
 #endif
@@ -183,7 +184,7 @@ SIMT_FN float erf_f32(float x) {
   q = q * t + -0.000107049709f;
   const float far = t > 4.0f ? 1.0f : 1.0f - exp_f32(-q);
   if (is_nan_bits(bits)) return x;
-  if (t < 1.0e-18f) return x * 1.12837917f;  // the polynomial's products are negligible and might be flushed
+  if (t < 1.0e-18f) return x * 1.12837917f;  // here s is negligible, and a device might flush it
   return t < 0.93f ? x + x * p : with_sign(far, bits);
 }
 #endif
@@ -265,14 +266,14 @@ SIMT_FN float divide_closely_f32(float a, float b) {
 SIMT_FN float divide_by_large_f32(float a, float b) { return divide_f32(a, b); }
 #endif
 
-// 1 / (1 + e^-x). If x is below about -88.7, the divisor overflows to infinity, so the result is 0.
-// p * t + c. The product is rounded first on stacks whose fused instructions take no constants, because constants would
-// then need registers.
+// Returns p * t + c. Without SIMT_NATIVE_MATH, the product is rounded before the addition: on such stacks, each
+// constant of a fused instruction would occupy a register.
 #ifdef SIMT_NATIVE_MATH
 SIMT_FN float polynomial_step(float p, float t, float c) { return multiply_add(p, t, c); }
 #else
 SIMT_FN float polynomial_step(float p, float t, float c) { return p * t + c; }
 #endif
+// 1 / (1 + e^-x). If x is below about -88.7, the divisor overflows to infinity, so the result is 0.
 SIMT_FN float sigmoid_f32(float x) { return divide_by_large_f32(1.0f, 1.0f + exp_f32(-x)); }
 SIMT_FN float silu_f32(float x) { return divide_by_large_f32(x, 1.0f + exp_f32(-x)); }
 
@@ -290,7 +291,7 @@ SIMT_FN float gelu_erf_f32(float x) {
   p = polynomial_step(p, t, 0.37409196f);
   p = polynomial_step(p, t, 1.00002368f);
   p = polynomial_step(p, t, -1.26551223f);
-  // Many CPUs take about a hundred times as long to compute a subnormal exponential.
+  // Many CPUs need about a hundred times as long for an exponential whose result is subnormal, so the tail is 0 then.
   const float power = p - 0.5f * (x * x);
   const float tail = power < -87.0f ? 0.0f : 0.5f * t * exp_f32(power < -87.0f ? 0.0f : power);
   return x * (x < 0.0f ? tail : 1.0f - tail);
@@ -302,8 +303,7 @@ SIMT_FN float gelu_tanh_f32(float x) {
 }
 
 SIMT_FN bool is_whole_f32(float x) { return round_down(x) == x; }
-// x^y, computed as e^(y ln |x|). The sign, and the arguments without a logarithm, are special
-// cases.
+// x^y, computed as e^(y ln |x|). Special cases are x = 1, y = 0, and x with a sign bit.
 SIMT_FN float pow_f32(float x, float y) {
   const u32 bits = bits_of_float(x);
   if (x == 1.0f || y == 0.0f) return 1.0f;

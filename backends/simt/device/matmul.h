@@ -37,7 +37,7 @@ struct MatrixProduct {
   }
 };
 
-// The interface of gemm_by_chunks.
+// The `Product` of gemm_by_chunks.
 struct ChunkedProduct : MatrixProduct {
   enum { kChunk = 128 / B::kBits };
   typedef SIMT_GLOBAL const u8* Column;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kernels of matmul and linear of floats for GPUs with sub-groups of at least 32 threads. Both operands must be in
-// memory.
+// The kernels of matmul and linear of floats for GPUs with sub-groups of at least 32 threads. Operands a and b must be
+// in memory.
 #include "block.h"
 #include "gemm.h"
 
@@ -69,7 +69,7 @@ SIMT_INLINED void multiply_matrices(const GemmParams& p, Pointer c, Pointer a, P
   for (u32 index = group_id(); index < count; index += group_count()) {
     BlockSums<side> sums;
     multiply_matrix<side>(p, a, b, tile_of(p, index, side, side), sums, memory);
-    // The tile is computed again, so that it does not occupy registers while the group multiplies.
+    // tile_of() computes the tile again, so that it does not occupy registers while the group multiplies.
     store_matrix<side>(p, c, bias, tile_of(p, opaque(index), side, side), sums);
   }
 }

@@ -28,7 +28,7 @@ SIMT_FN Position<Count> locate(const NestParams& p, u32 index) {
   return out;
 }
 
-// Loads element `at` of operand `k`, or the value of an immediate.
+// Loads element `at` of operand `k`. If operand `k` is an immediate, returns its value instead.
 template <class T>
 SIMT_FN T load(Pointer base, const NestParams& p, int k, i64 at) {
   return (p.immediate >> k & 1u) != 0 ? (T)p.immediates[k] : at_offset<T>(base, p.offsets[k])[at];
@@ -78,8 +78,9 @@ SIMT_FN u32 first_chunk(const RowParams&) { return group_id(); }
 SIMT_FN u32 chunk_step(const RowParams&) { return group_count(); }
 #endif
 
-// Calls body(i) for each element of a row. Element i + lane() belongs to this thread, and i is the
-// same for all lanes. Compilers recognize (pointer + i)[lane()] as an access to adjacent elements.
+// Distributes the `count` elements of a row over the threads of a group. Each call of body(i) processes
+// element i + lane(), and i is the same for all lanes of a sub-group. Compilers recognize
+// (pointer + i)[lane()] as an access to adjacent elements.
 template <class Body>
 SIMT_FN void for_row(u32 count, const Body& body) {
   const u32 step = group_size();
@@ -87,7 +88,7 @@ SIMT_FN void for_row(u32 count, const Body& body) {
   for (; i + width() <= count; i += step) body(i);
   if (i < count && i + lane() < count) body(i);
 }
-// Sets to[i] = function(from[i]...) for each element of a row.
+// map_row() sets to[i] = function(from[i]...) for each element of a row.
 #ifdef SIMT_PACKS_ROWS
 // Adjacent elements that a lane loads or stores at once.
 template <class T, u32 count>
@@ -109,7 +110,8 @@ template <class T>
 SIMT_FN u32 past_boundary(const T* at, u32 bytes) {
   return (u32)((uintptr_t)at % bytes);
 }
-// If all operands reach the boundary of a pack at the same element, lanes process packs from this element on.
+// If all operands reach the boundary of a pack at the same element, lanes process packs from this element on. Otherwise
+// a lane processes one element at a time.
 template <class Out, class Function, class... In>
 SIMT_FN void map_row(const Team& team, u32 count, Out* to, const Function& function, const In*... from) {
   constexpr u32 pack = SIMT_PACK_BYTES / widest((u32)sizeof(Out), (u32)sizeof(In)...);

@@ -2,9 +2,9 @@
 // layer_norm, rms_norm, group_norm and batch_norm: y = (x - mean) * rstd * gamma + beta. The kernel
 // first computes the mean, and then the variance about the mean.
 //
-// Operands: y, x, gamma, beta, mean and rstd. mean and rstd are f32 outputs. batch_norm has further
-// operands: the running mean and variance as inputs, then as outputs. extra[0] to extra[3]: their
-// strides. numbers: epsilon and momentum. `option` is a set of SIMT_NORM_*.
+// Operands: y, x, gamma, beta, mean and rstd. mean and rstd are f32 outputs. batch_norm has four more
+// places: the running mean and variance as inputs, then as outputs. extra[0] to extra[3] are the
+// strides of these four. `numbers` contains epsilon and momentum. `option` is a set of SIMT_NORM_*.
 #include "rows.h"
 
 #include "norm_params.h"
@@ -52,7 +52,8 @@ SIMT_FN Moments moments_of_split(const NormParams& p, const Tile<6>& t, Pointer 
   out.squares = tile_sum(p, squares, parts);
   return out;
 }
-// The row's mean is the mean of the splits' means, weighted by their lengths.
+// Combines the moments of a row's splits. The row's mean is the mean of the splits' means, weighted by
+// the lengths of the splits.
 SIMT_FN Moments combined_moments(const NormParams& p, const Tile<6>& t, Pointer partials, SIMT_LOCAL Sum* parts) {
   SIMT_GLOBAL const Partial* from = partials_of(partials, p, t);
   const u32 first = first_partial(p, t), step = partial_step(p, t);
@@ -174,7 +175,8 @@ SIMT_FN float sum_of_squares(const TeamValues& v) {
   SIMT_UNROLL for (u32 i = 0; i < SIMT_TEAM_VALUES; ++i) squares.at[i] = v.at[i] * v.at[i];
   return sum_of(squares);
 }
-// Adds the moments of a part about its own mean to those of earlier parts. Returns the mean of all parts.
+// Adds the moments of this thread's values of a part to `all`, its moments of earlier parts. If `centred` is true, also
+// replaces the values with their distances from their mean.
 template <bool packed>
 SIMT_FN void add_moments(const TeamRow<6>& t, u32 first, bool centred, TeamValues& v, Moments& all) {
   float mean = 0.0f;

@@ -39,7 +39,8 @@ SIMT_FN void put_partial(const NormBwdParams& p, const Tile<6>& t, Pointer parti
   to->values[1] = b;
 }
 
-// Adds g and g * s of a split to the sums. If `cached` is true, also keeps g and s in the cache.
+// Adds g and g * s of each element of a split to `of_g` and `of_gs`. If `cached` is true, also stores g and s in the
+// cache.
 template <bool cached, bool wide>
 SIMT_FN void add_terms(const NormBwdParams& p, const Tile<6>& t, Pointer x, Pointer dy, const SharedOperand& gamma,
                        float mean, float rstd, Sum& of_g, Sum& of_gs, SIMT_LOCAL float* cache) {
@@ -143,7 +144,7 @@ SIMT_KERNEL(norm_bwd_parameters)
 // The kernel for rows in registers.
 typedef TeamParams<7, 6> NormBwdTeams;
 
-// Loads a part of g and s. Values past the end of the row are 0.
+// Computes g and s of a part of a row. Values past the end of the row are 0.
 template <bool packed>
 SIMT_FN void load_terms(const NormBwdTeams& p, const TeamRow<6>& t, Pointer x, Pointer dy, Pointer gamma, u32 first,
                         float mean, float rstd, TeamValues& g, TeamValues& s) {
@@ -197,8 +198,8 @@ SIMT_KERNEL(norm_bwd_teams_unaligned)
   for_team_rows(p, [&](const TeamRow<6>& t) { norm_bwd_row<false>(p, t, dx, x, dy, gamma, means, rstds, parts); });
 }
 
-// The gradients of parameters whose columns are adjacent in memory. A group adds a split of the elements of
-// p.team * SIMT_COLUMNS parameters.
+// dgamma and dbeta, if x and dy have the elements of adjacent parameters next to each other in memory. A group adds a
+// split of the elements of p.team * SIMT_COLUMNS parameters.
 enum { kTermsAtOnce = 16 };  // elements of each operand that a thread loads before it adds them
 SIMT_FN void norm_bwd_columns_of(const NormBwdTeams& p, const TeamColumns<6>& t, Pointer dgamma, Pointer x, Pointer dy,
                                  Pointer dbeta, Pointer means, Pointer rstds, Pointer partials, u32 split,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// One step of adamw for each element. Operands: parameter, first moment, second moment, gradient;
-// then the learning rate and the corrections of the two moments. The parameter and the moments are
-// read and written.
+// One step of `adamw` for each element. Operands: parameter, first moment, second moment and gradient,
+// then the scalars: the learning rate and the corrections of the two moments. The kernels update the
+// parameter and the moments in place.
 #include "math.h"
 #include "nest.h"
 

@@ -1,31 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
 // The parameter structs of kernels, which host and kernels share byte for byte. The including file
-// defines i32, u32, i64 and u64. The struct of each kernel begins with `offsets`, in bytes.
+// defines i32, u32, i64 and u64. The struct of each kernel begins with `offsets`, the byte offsets of
+// the operands. A field that is a mask has bit i set if its description is true of operand i.
 #pragma once
 
 // Bytes that a lane of a GPU loads or stores at once.
 #define SIMT_PACK_BYTES 16
 
-// Maximum number of dimensions and of operands of a kernel's loops. Strides are in elements.
+// The maximum number of dimensions of a kernel's loops, and the maximum number of operands in the
+// loops. All strides in this file are in elements.
 #define SIMT_RANK 8
 #define SIMT_OPERANDS 4
 
 // Loops over the elements of operands with any strides.
 struct NestParams {
   u64 offsets[SIMT_OPERANDS];
-  u64 immediates[SIMT_OPERANDS];  // the value of an operand that is in the mask `immediate`
+  u64 immediates[SIMT_OPERANDS];  // entry i is the value of operand i if the mask `immediate` contains i
   i64 strides[SIMT_OPERANDS][SIMT_RANK];
   u32 shape[SIMT_RANK];
   u32 rank;       // at least 1
   u32 count;      // number of elements
-  u32 immediate;  // mask of the operands whose value is in `immediates`
+  u32 immediate;  // mask: the operand's value is in `immediates`
   u32 option;     // a number whose meaning the kernel defines
   i64 extra[6];   // numbers whose meaning the kernel defines
 };
 static_assert(sizeof(NestParams) == 416, "host and kernels must agree on the layout");
 
-// Loops over rows whose elements are contiguous or equal. A group processes chunks of `chunk`
-// elements of a row.
+// Loops over rows. In each operand, the elements of a row are contiguous, or the row has one value.
+// A group or a team of a group processes a chunk of a row at a time.
 struct RowParams {
   u64 offsets[SIMT_OPERANDS];
   u64 immediates[SIMT_OPERANDS];
@@ -35,29 +37,30 @@ struct RowParams {
   u32 columns;                            // extent of the last dimension
   u32 chunk, row_chunks, chunks;          // elements per chunk, chunks per row, chunks in total
   u32 immediate;
-  u32 broadcast;  // mask of the operands that have one value per row
+  u32 broadcast;  // mask: the operand has one value per row
   u32 option;
-  u32 team;  // threads per chunk, in stacks whose teams may be smaller than a group
+  u32 team;  // threads per chunk with SIMT_PACKS_ROWS; otherwise a whole group processes a chunk
   u32 reserved;
 };
 static_assert(sizeof(RowParams) == 392, "host and kernels must agree on the layout");
 
-// Threads of a group that transposes blocks or tiles.
+// Threads per group of the kernels that transpose blocks or tiles.
 #define SIMT_BLOCK_THREADS 256
 
-// Reductions of rows. The dimensions that enumerate rows come first, and the dimensions within a row
-// follow. If a row is divided into splits, a second launch combines the partial results of the
-// splits. A tile consists of adjacent rows, which differ in the last dimension that enumerates rows.
+// Reductions of rows. `shape` and `strides` contain first the dimensions that enumerate rows, and then
+// the dimensions within a row. If rows are divided into splits, a last launch combines the partial
+// results of the splits. A tile consists of adjacent rows, whose indices differ only in the last
+// dimension that enumerates rows.
 struct ReduceParams {
-  u64 offsets[3];  // output, input, partial results
-  u64 immediate;   // the input's value, if `is_immediate` is not 0
-  i64 strides[2][SIMT_RANK];
+  u64 offsets[3];             // output, input, partial results
+  u64 immediate;              // the input's value, if `is_immediate` is not 0
+  i64 strides[2][SIMT_RANK];  // strides of the output and of the input
   u32 shape[SIMT_RANK];
-  u32 outer_rank, inner_rank;    // inner_rank is at least 1
-  u32 rows, extent;              // number of rows, elements per row
-  u32 splits, split_length;      // splits per row, elements per split
-  u32 first_split, row_splits;   // index of the launch's first split, and splits per row over all launches
-  u32 first_element;             // the index in its row of the first element that the launch reads
+  u32 outer_rank, inner_rank;    // number of dimensions that enumerate rows, and within a row (at least 1)
+  u32 rows, extent;              // number of rows, and elements of each row that the launch reads
+  u32 splits, split_length;      // splits per row in this launch, elements per split
+  u32 first_split, row_splits;   // index of the launch's first split, and splits per row in all launches
+  u32 first_element;             // the index, within a row, of the first element that the launch reads
   u32 out_bytes;                 // bytes of an element of the output
   u32 is_immediate, is_partial;  // is_partial is not 0 if the launch stores partial results
   u32 tile;                      // rows per tile, a power of two
@@ -65,16 +68,14 @@ struct ReduceParams {
 };
 static_assert(sizeof(ReduceParams) == 248, "host and kernels must agree on the layout");
 
-// Scans in tiles: the adjacent elements that a thread scans at a time, and the option of a launch that only stores the
-// sums of splits.
-#define SCAN_ITEMS 16
-#define SCAN_SUMS 2u
+#define SCAN_ITEMS 16  // adjacent elements that a thread scans at a time in the kernels that scan tiles
+#define SCAN_SUMS 2u   // bit of `option`: the launch stores only the sums of splits
 
 #define SIMT_BATCH_RANK 6
 #define SIMT_GEMM_OPERANDS 8
 // A batch of matrix products: c[m,n] is the sum of a[m,k] * b[k,n] over k, plus bias[n]. With
-// split-K, operand c is the workspace, with one matrix per split and batch index. The kernel that
-// combines the splits reads the workspace as operand a.
+// split-K, operand c is the workspace. Its matrix `split * batches + batch` contains the partial sums
+// of one split of one batch index. The kernel that combines the splits reads the workspace as operand a.
 struct GemmParams {
   u64 offsets[SIMT_GEMM_OPERANDS];  // c, a, b, bias, and the operands `own` of gemm.h
   u64 immediates[SIMT_GEMM_OPERANDS];
@@ -84,12 +85,12 @@ struct GemmParams {
   u32 batch_shape[SIMT_BATCH_RANK];
   u32 batch_rank, batches;
   u32 rows, columns, depth;
-  u32 immediate;            // mask of the operands whose value is in `immediates`
+  u32 immediate;            // mask: the operand's value is in `immediates`
   u32 out_bytes;            // bytes of an element of c
   u32 bias_bytes;           // bytes of an element of the bias, or 0 if there is no bias
   u32 activation;           // BP_ACTIVATION_*
   u32 splits, split_depth;  // splits of k, and elements per split
-  u32 slices;               // sub-groups of a group that divide k, in kernels for few rows
+  u32 slices;               // in kernels for few rows, the sub-groups of a group that divide k among them
 };
 static_assert(sizeof(GemmParams) == 400, "host and kernels must agree on the layout");
 
@@ -97,9 +98,9 @@ static_assert(sizeof(GemmParams) == 400, "host and kernels must agree on the lay
 // gradient. Loops is NestParams or RowParams, whose `offsets` are unused.
 template <class Loops>
 struct AdamwParams {
-  u64 offsets[7];  // the operands, then the scalars
-  u32 scalars[3];  // learning rate, corrections of the moments: the f32 bits of values from the host
-  u32 immediate;   // mask of the scalars whose value is in `scalars`
+  u64 offsets[7];  // the four operands, then the three scalars
+  u32 scalars[3];  // f32 bits of the learning rate and of the corrections of both moments
+  u32 immediate;   // bit i is set if the value of scalar i is in `scalars`, not in device memory
   float beta1, complement1, beta2, complement2;  // a complement is 1 - beta
   float epsilon, weight_decay;
   Loops loops;
@@ -107,7 +108,7 @@ struct AdamwParams {
 static_assert(sizeof(AdamwParams<NestParams>) == 512, "host and kernels must agree on the layout");
 static_assert(sizeof(AdamwParams<RowParams>) == 488, "host and kernels must agree on the layout");
 
-// The rotations of rope. `rows` contains the loops over rows of y, x and position. These loops omit
+// The rotations of `rope`. `rows` contains the loops over rows of y, x and position. These loops omit
 // one dimension, along which positions are equal. The extent of this dimension is `repeats`.
 struct RopeParams {
   NestParams rows;
@@ -132,14 +133,15 @@ struct GatherRowsParams {
 static_assert(sizeof(GatherRowsParams) == 408, "host and kernels must agree on the layout");
 
 // Windows over images of three dimensions. If an image has fewer dimensions, the first dimensions
-// have extent 1. Loops is NestParams or RowParams. The operands are y, indices, the first element
-// of a plane of x, and a counter of positions.
+// have extent 1. Loops is NestParams or RowParams. A plane is the image of one batch index and
+// channel. The operands are y, indices, the first element of a plane of x, and a counter. The counter
+// has no memory: its offset plus its position is the index of a window within its plane.
 template <class Loops>
 struct PoolParams {
   Loops loops;
-  i64 strides[3];  // strides of x
+  i64 strides[3];  // strides of x along the image
   i32 image[3], window[3], stride[3], dilation[3], begin[3];
-  u32 rows, columns;  // the last two extents of the positions
+  u32 rows, columns;  // the last two extents of y
   u32 count_padding;  // not 0 if padding counts in the divisor of avg_pool
   u32 index_bytes;    // bytes of an index, or 0 if there are no indices
   u32 reserved;
@@ -156,54 +158,54 @@ struct QuantizedParams {
   i64 row_strides[2];                       // strides of the scale and the zero point of a
   u32 bits;                                 // bits per weight
   u32 block;                                // elements of k that share a scale
-  u32 given;                                // mask of the operands `own` that are present
+  u32 given;                                // bit i is set if operand i of `own` is present
   u32 types[4];                             // dtypes of c, bias, scale and the third operand; 0: f32, 1: f16, 2: bf16
-  u32 block_multiplier, block_shift;        // k / block is (k * multiplier) >> shift
+  u32 block_multiplier, block_shift;        // k / block is (k * block_multiplier) >> block_shift
 };
 static_assert(sizeof(QuantizedParams) == 504, "host and kernels must agree on the layout");
 
-// An exact division of numbers below 2^31 by a constant: (x * multiplier) >> shift.
+// An exact division of numbers below 2^31: x / divisor is (x * multiplier) >> shift, in 64 bits.
 struct DivisorParams {
   u32 divisor, multiplier, shift, reserved;
 };
 static_assert(sizeof(DivisorParams) == 16, "host and kernels must agree on the layout");
 
 // Bits of ConvParams::layout.
-#define CONV_A_QUADS 1u  // quads of terms of a are contiguous, and their distances are multiples of 4
+#define CONV_A_QUADS 1u  // four adjacent terms of a are contiguous, and begin at multiples of 4 elements
 #define CONV_B_PLAIN 2u  // k has no dimensions along the image, and all positions are inside the image
 // Convolutions and their gradients as GEMMs whose operand b consists of windows of an image: c[m,n]
-// is the sum of a[m,k] * b[k,n] over k. A column index n combines a channel or batch index with
-// three indices along the image. k combines indices of the same kinds. The position of b[k,n] along
-// dimension d of the image is column_step[d] * n[d] + depth_step[d] * k[d] + origin[d]. Elements
-// outside the image are 0.
+// is the sum of a[m,k] * b[k,n] over k. The column index n combines n[0], a channel or batch index,
+// with n[1] to n[3], indices along the image. k also combines k[0], a channel or batch index, with
+// k[1] to k[3]. A term is one value of k. The position of b[k,n] along dimension d of the image is
+// column_step[d] * n[d] + depth_step[d] * k[d] + origin[d]. Elements outside the image are 0.
 //
-// A transposed convolution with the stride s has one GEMM per phase. The positions of a phase are s
-// apart and use the elements of the kernel that are s / gcd(s, dilation) apart. Other convolutions
-// have one phase, and s is 1.
+// A transposed convolution with the stride s divides the positions of c into phases, and has one GEMM
+// per phase. The positions of a phase are s apart. They use the elements (taps) of the convolution
+// kernel that are s / gcd(s, dilation) apart. Other convolutions have one phase, and s is 1.
 struct ConvParams {
   u64 offsets[5];                 // byte offsets of c, a, b, bias and the partial sums
   u64 immediates[4];              // values of c, a, b and bias; c is never an immediate
   i64 group_strides[4];           // strides between groups, of c, a, b and bias
-  i64 row_strides[4];             // strides between rows, of c, a and, with index 3, bias; b has no rows
+  i64 row_strides[4];             // strides along m: of c, of a, unused, of bias
   i64 c_columns[4], a_depths[4];  // strides of c along the column index n, and strides of a along k
   i64 c_positions[4], a_taps[4];  // strides of c between phases, and strides of a between taps
-  i64 b_column, b_depth;          // strides of b along the first dimension of n and of k
+  i64 b_column, b_depth;          // strides of b along n[0] and along k[0]
   i64 image[4];                   // strides of b along the image, which has dimensions 1 to 3
   DivisorParams column_shape[4], depth_shape[4];
   i32 column_step[4], depth_step[4], origin[4], extent[4];
   i32 stride[4], common[4], period[4];  // s, gcd(s, dilation), s / gcd
   i32 inverse[4];                       // the inverse of dilation / gcd modulo s / gcd
-  i32 taps[4], c_extent[4];             // extents of the kernel and of c
-  u32 phases[4];                        // number of phases
+  i32 taps[4], c_extent[4];             // extents of the convolution kernel and of c
+  u32 phases[4];                        // number of phases per dimension
   u32 rows, columns, depth;             // extents of one GEMM
-  u32 matrices;                         // number of GEMMs: groups * phases
+  u32 matrices;                         // number of GEMMs: groups of channels * phases of all dimensions
   u32 splits, split_depth;              // splits of k, terms per split
-  u32 immediate;                        // mask of the operands whose value is in `immediates`
+  u32 immediate;                        // mask: the operand's value is in `immediates`
   u32 activation;                       // BP_ACTIVATION_*
   u32 bias_bytes;                       // bytes of an element of the bias; 0 if the bias is absent
-  // The lengths of runs of contiguous elements: terms of a, and columns and terms of b.
+  // The numbers of adjacent terms of a, adjacent columns of b, and adjacent terms of b that are contiguous in memory.
   u32 a_run, column_run, term_run;
   u32 b_by_term;  // not 0 if adjacent lanes load adjacent terms of b instead of adjacent columns
-  u32 layout;     // a mask of CONV_*
+  u32 layout;     // a combination of CONV_*
 };
 static_assert(sizeof(ConvParams) == 672, "host and kernels must agree on the layout");

@@ -21,7 +21,7 @@ struct Patch {
   SIMT_GLOBAL const Bits* from;
   i64 line_stride, stride;
   u32 lines, length;                // extents in local memory
-  u32 inside_lines, inside_length;  // elements outside are 0
+  u32 inside_lines, inside_length;  // extents in memory; the other elements are 0 in local memory
   bool immediate;
   Bits value;
 };

@@ -5,7 +5,7 @@
 
 typedef SIMT_T::Bits Element;
 
-// The greatest element of a window, and its position in the plane.
+// The greatest element of a window, and its index in the plane.
 struct Greatest {
   SIMT_T::Order key;
   Element bits;
@@ -38,7 +38,7 @@ SIMT_FN void take(Elements& window, Element x, i64) {
   ++window.count;
 }
 
-// The position at which a window begins, in elements of the image. It is negative in the padding.
+// The coordinates in the image at which a window begins. A coordinate in the padding may be negative.
 struct Origin {
   i32 at[3];
 };
@@ -51,7 +51,7 @@ SIMT_FN Origin origin_of(const Params& p, u32 plane, u32 row, u32 column) {
   return out;
 }
 
-// Processes the elements of a window that are in the image. `x` is the first element of the plane.
+// Sets `window` from the elements of the window that are in the image. `x` is the first element of the plane.
 template <bool contiguous, class Params, class Window>
 SIMT_FN void visit(const Params& p, SIMT_GLOBAL const Element* x, const Origin& origin, Window& window) {
   clear(window);
@@ -102,7 +102,7 @@ SIMT_FN void pool_nest(Pointer y, Pointer indices, Pointer x, const PoolParams<N
     put(p, y, indices, at.at[0], at.at[1], window);
   }
 }
-// Rows of y are contiguous. All threads of a group process windows of the same row.
+// Rows of y and of the indices are contiguous. All threads of a group process windows of the same row.
 template <class Window, bool contiguous>
 SIMT_FN void pool_rows(Pointer y, Pointer indices, Pointer x, const PoolParams<RowParams>& p) {
   for (u32 c = group_id(); c < p.loops.chunks; c += group_count()) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // quantize computes rint(x / scale) + zero point, saturated. dequantize computes (q - zero point) *
-// scale. Operands: out, in, scale and zero point. SIMT_T is the dtype of floats. `option` is a mask
-// of the flags below.
+// scale. Operands: out, in, scale and zero point. SIMT_T is the dtype of floats. `option` is a
+// combination of the flags below.
 //
 // A byte may contain two 4-bit values, the first in the low half. The loops are then over bytes.
 #include "math.h"

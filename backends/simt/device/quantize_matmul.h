@@ -87,7 +87,8 @@ struct QuantizedProduct {
     load_matrix_a<A>(p.gemm, at.a, tile, k, tile_rows, by_k, to);
 #if !SIMT_IS_FLOAT
     if (!has_own(p, QUANTIZED_A_ZERO)) return;
-    // Subtracts the zero points in place. A thread processes the elements that it loaded.
+    // Subtracts the zero points in place. No barrier is necessary, because a thread processes the elements that it
+    // stored.
     const u32 depth = inside(k, tile.end), rows = inside(tile.row, p.gemm.rows);
     const u32 lines = by_k ? GEMM_DEPTH : tile_rows, length = by_k ? tile_rows : GEMM_DEPTH;
     for (u32 l = subgroup(); l < lines; l += subgroups()) {
@@ -110,7 +111,7 @@ struct QuantizedProduct {
           at_offset<u8>(at.b, p.gemm.offsets[2]) + p.gemm.column_strides[2] * column + stride * (k / kPerByte);
       const Scale shared = scale_of(p, at, column, first_block);
       for (u32 i = 0; i < GEMM_DEPTH / kPerByte; i += width()) {
-        const u32 byte = i + lane(), first = kPerByte * byte;  // k of the first weight of the byte
+        const u32 byte = i + lane(), first = kPerByte * byte;  // k + first is the index of the byte's first weight
         if (byte >= GEMM_DEPTH / kPerByte) continue;
         const bool is_inside = c < columns && k + first <= last;
         u32 value = 0;
@@ -191,7 +192,8 @@ SIMT_FN void multiply_weights(const QuantizedParams& p, float* sums, SIMT_GLOBAL
     }
   }
 }
-// Like gemm_by_dots, for quantized weights. A step of a sub-group must not cross a block boundary.
+// Like gemm_by_dots, for quantized weights. The weights that a sub-group loads from a column at once must belong to the
+// same block.
 template <int bits, int rows, int columns>
 SIMT_FN void quantized_by_dots(const QuantizedParams& params, const GemmPointers& at) {
   typedef QuantizedProduct<bits> Product;
@@ -225,8 +227,8 @@ SIMT_FN void quantized_by_dots(const QuantizedParams& params, const GemmPointers
 }
 #endif
 
-// The interface of gemm_by_chunks. If a chunk has one scale, the chunk holds the scale, the minimum and
-// the zero point.
+// The `Product` of gemm_by_chunks for quantized weights. A chunk also contains the quantization parameters of its first
+// weight. If all weights of the chunk are in one block, these are the parameters of all of them.
 template <int kBits>
 struct ChunkedWeights : QuantizedProduct<kBits> {
   typedef QuantizedProduct<kBits> Base;
@@ -235,7 +237,7 @@ struct ChunkedWeights : QuantizedProduct<kBits> {
   struct Column {
     SIMT_GLOBAL const u8* from;
     u32 column;
-    Scale scale;  // the parameters that do not depend on the block
+    Scale scale;  // the parameters of block 0
   };
   struct Chunk {
     Words words;
@@ -256,7 +258,7 @@ struct ChunkedWeights : QuantizedProduct<kBits> {
     out.scale = Base::scale_of(p, at, column, 0);
     return out;
   }
-  // Returns whether each chunk has one scale.
+  // Returns whether the weights of each chunk are in one block.
   SIMT_FN static bool has_whole_blocks(const Params& p) { return p.block >= p.gemm.depth || p.block % kChunk == 0; }
   SIMT_FN static u32 block_of(const Params& p, u32 k) { return (u32)((u64)k * p.block_multiplier >> p.block_shift); }
   SIMT_FN static bool is_whole(const Tile& tile, u32 chunk, const Column& column) {
@@ -278,8 +280,9 @@ struct ChunkedWeights : QuantizedProduct<kBits> {
       out.scale.minimum = own_number(p, at, QUANTIZED_MINIMUM, Base::parameter_at(p, 2, column.column, block));
 #endif
   }
-  // Returns weight `i` of a word minus the zero point. An f32 number of 2^23 plus the weight has the
-  // weight in its lowest bits, so the difference is exact.
+  // weight_of() returns weight `i` of a word minus the zero point, where `offset` is offset_of() of the zero point. The
+  // f32 number 2^23 + w, for a small integer w >= 0, has w in its lowest bits. weight_of() constructs this number and
+  // subtracts 2^23 plus the zero point from it. The difference is exact.
   SIMT_FN static float offset_of(i32 zero) { return 8388608.0f + (float)(kBits == 8 ? zero + 128 : zero); }
   SIMT_FN static float weight_of(u32 word, u32 i, float offset) {
     if (kBits == 8) word ^= 0x80808080u;
@@ -295,7 +298,7 @@ struct ChunkedWeights : QuantizedProduct<kBits> {
       chunks[i].words = load_units<u8>(from[i].from + 16 * (u64)chunk, (weights + 8 / kBits - 1) / (8 / kBits));
     }
 #if SIMT_IS_FLOAT
-    u32 rest = 0;  // mask of the columns whose products need the scale of each weight
+    u32 rest = 0;  // bit i is set if column i still needs the product of each weight and its scale
     if (k + kChunk > tile.end || !has_whole_blocks(p)) {
       rest = (1u << columns) - 1u;
     } else if (rows > 1 || has_own(p, QUANTIZED_MINIMUM)) {
@@ -336,9 +339,9 @@ struct ChunkedWeights : QuantizedProduct<kBits> {
 #endif
   }
 #if SIMT_IS_FLOAT
-  // Multiplies one row of a by weights minus their zero point, and the sum by the scale. Returns a mask of the columns
-  // to which nothing is added: if a number is not finite, or the sum overflows, the result needs the product of each
-  // weight and the scale.
+  // Multiplies one row of a by weights minus their zero point, and adds the sum times the scale to `sums`. If a
+  // column's sum or scale is not finite, adds nothing for this column. The column's result then needs the product of
+  // each weight and the scale. Returns a mask of these columns.
   template <int columns>
   SIMT_FN static u32 multiply_row(const Chunk* chunks, SIMT_LOCAL const Words* x, float* sums) {
     float parts[columns], offsets[columns];
@@ -388,7 +391,7 @@ struct ChunkedWeights : QuantizedProduct<kBits> {
       }
     }
   }
-  // Multiplies a chunk of any blocks. Loads the chunk again.
+  // Multiplies a chunk whose weights may be in several blocks. Loads the weights again, byte by byte.
   template <int rows>
   SIMT_FN static void multiply_each(const Params& p, const GemmPointers& at, const Column& column, const Tile& tile,
                                     u32 chunk, SIMT_LOCAL const Words* x, u32 row_pitch, float* sums) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Philox4x32-10 (Salmon et al., SC 2011). Operands: out, key, counter low, counter high. Logical
-// element 4j + l is word l of a block. The counter of this block is the given counter plus j.
-// extra[0] is the logical index of element 0.
+// element 4j + l is word l of block j. The counter of block j is the given counter plus j. extra[0] is
+// the logical index of the first element of the launch.
 #include "nest.h"
 
 struct Block {

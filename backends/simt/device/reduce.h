@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reductions. One group or one thread reduces a row, or a split of a row. On GPUs, a group also reduces a tile of
-// adjacent rows.
+// Reductions. Each operation has four kernels. In the first, a group reduces a row or a split of a row. In the second,
+// a thread does. In the third, for GPUs, a group reduces a tile of adjacent rows. The fourth combines the results of
+// splits.
 #include "exact.h"
 #include "nest.h"
 
@@ -45,7 +46,7 @@ SIMT_FN Total shuffled(Total sum, u32 mask) {
 }
 #endif
 
-// Each operation has a type Acc for intermediate results. The result does not depend on the number
+// The operations. Each has a type Acc for intermediate results. The result does not depend on the number
 // of lanes, except for rounding.
 struct AddAll {
   typedef Total Acc;
@@ -82,7 +83,8 @@ struct MultiplyAll {
 #endif
 };
 
-// The keys of elements are ordered as the elements are, and NaN has the greatest key. Minima use inverted keys.
+// The keys of elements: integers in the order of the elements or, if `minimum` is true, in the inverse order. NaN has
+// the greatest key in both cases.
 template <bool minimum>
 struct Keys {
   typedef SIMT_T::Order Order;
@@ -91,7 +93,7 @@ struct Keys {
 #if SIMT_IS_FLOAT
     return (Order)0x807FFFFFu;  // the key of -inf, and the inverted key of +inf
 #elif SIMT_IS_SIGNED
-    return (Order)((u64) ~(u64)0 << (SIMT_T::kBits - 1));  // also the inverted greatest integer
+    return (Order)((u64) ~(u64)0 << (SIMT_T::kBits - 1));  // the least integer, and the inverted greatest integer
 #elif SIMT_IS_BOOL
     return minimum ? ~(Order)1 : (Order)0;
 #else
@@ -267,8 +269,9 @@ SIMT_FN void put_result(const ReduceParams& p, Pointer out, Pointer partials, u3
   }
 }
 
-// A group reduces the contiguous elements `begin` to `end` - 1. The index i is the same for all
-// lanes, so that compilers recognize accesses to adjacent elements.
+// Reduces this thread's share of the contiguous elements `begin` to `end` - 1, which the threads of a
+// group divide among them. The index i is the same for all lanes of a sub-group, so that compilers
+// recognize accesses to adjacent elements.
 template <class Op>
 SIMT_FN typename Op::Acc reduce_contiguous(const ReduceParams& p, SIMT_GLOBAL const Element* from, u32 begin, u32 end) {
   typedef typename Op::Acc Acc;
@@ -303,8 +306,9 @@ SIMT_FN Packed pack_at(const Element* from, u32 index) {
   }
   return out;
 }
-// A group reduces the `count` elements at `from`, in packs. Each element belongs to the same thread and the same
-// accumulator at every address, so that results do not depend on addresses. `first` is the index of element 0.
+// Reduces this thread's share of the `count` elements at `from`, which a group loads in packs. The thread and the
+// accumulator of an element do not depend on its address, so neither does the result. `first` is the index of from[0]
+// in its row.
 template <class Op, bool aligned>
 SIMT_FN typename Op::Acc reduce_packs(const Element* from, u32 count, u32 first) {
   constexpr u32 size = SIMT_PACK_BYTES / (u32)sizeof(Element), chains = size < 4 ? size : 4;
@@ -370,8 +374,8 @@ SIMT_FN void reduce_by_thread(Pointer out, Pointer in, Pointer partials, const R
 
 #define REDUCE_LOADS 16  // loads in flight per thread
 #define REDUCE_MAX_GROUP 256
-// Reduces elements begin, begin + step, ... below `end` of a row. The loads precede the operations, because many bytes
-// must be in flight.
+// Reduces elements begin, begin + step, ... below `end` of a row. A thread begins REDUCE_LOADS loads before it uses the
+// first of them, so that many bytes are in flight.
 template <class Op>
 SIMT_FN typename Op::Acc reduce_strand(const ReduceParams& p, SIMT_GLOBAL const Element* from, u32 begin, u32 end,
                                        u32 step) {
@@ -393,9 +397,9 @@ SIMT_FN typename Op::Acc reduce_strand(const ReduceParams& p, SIMT_GLOBAL const 
   return acc[0];
 }
 
-// A group reduces a tile of rows. Adjacent threads process adjacent rows. The threads of a row, which are `p.tile`
-// apart, each reduce a strand of the row's elements, and combine their results in local memory. The number of strands
-// is a power of two.
+// A group reduces a tile of rows. Adjacent threads process adjacent rows. Each thread of a row reduces a strand: every
+// `strands`-th element of the row or split. The threads of a row, which are `p.tile` apart, combine their results in
+// local memory. The number of strands is a power of two.
 template <class Op>
 SIMT_FN void reduce_by_tile(Pointer out, Pointer in, Pointer partials, const ReduceParams& p,
                             SIMT_LOCAL typename Op::Acc* parts) {

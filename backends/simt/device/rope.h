@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// rope. Operands: y, x and position. A group processes a chunk of rows and a chunk of repeats, with
-// one thread per frequency. Repeats are rows that have the same position. Repeats therefore share
-// the sine and the cosine.
+// The kernels of `rope`. Operands: y, x and position. A group processes a chunk of rows and a chunk of
+// repeats, with one thread per frequency. Repeats are rows that have the same position. They therefore
+// share the sine and the cosine.
 //
 // Angles are integers in units of 2^-64 turns. The product of a position and a frequency in these
 // units wraps at whole turns.
@@ -54,7 +54,8 @@ SIMT_FN Row row_of(const RopeParams& p, Pointer y, Pointer x, const Position<3>&
   return out;
 }
 
-// Accesses to elements of a row. Unit assumes that elements are contiguous.
+// Loads and stores of the elements of a row. Unit requires contiguous elements. Strided accepts any
+// strides.
 struct Unit {
   SIMT_FN static Element load(const RopeParams&, const Row& row, u32 i) { return row.x[i]; }
   SIMT_FN static void store(const RopeParams&, const Row& row, u32 i, Element value) { row.y[i] = value; }

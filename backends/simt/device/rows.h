@@ -9,20 +9,19 @@
 #define SIMT_TEAM_PACK (SIMT_PACK_BYTES * 8 / SIMT_T_BITS)
 #define SIMT_TEAM_PACKS (SIMT_TEAM_VALUES / SIMT_TEAM_PACK)
 
-// The values of two reductions.
+// Entries of `parts` for two reductions.
 #define SIMT_TEAM_PARTS (2 * SIMT_MAX_SUBGROUPS)
 
 struct TeamValues {
   float at[SIMT_TEAM_VALUES];
 };
-// The row of a team of threads. All threads of a sub-group have a row with the same number of elements, or
-// none, with 0 elements.
+// The row of a team of threads. A team past the last row has no row.
 template <int Operands>
 struct TeamRow {
   i64 at[Operands];  // position of element 0
   u32 index, size;   // this thread's index in the team, and the number of threads
-  u32 count;         // elements
-  bool is_row;
+  u32 count;         // elements of the row, or 0 if the team has no row
+  bool is_row;       // whether the team has a row
 };
 template <int Places, int Operands>
 SIMT_FN TeamRow<Operands> team_row(const TeamParams<Places, Operands>& p, u32 row) {
@@ -40,7 +39,8 @@ SIMT_FN TeamRow<Operands> team_row(const TeamParams<Places, Operands>& p, u32 ro
   }
   return t;
 }
-// Calls body(row) for each row of a group. All threads of the group call it equally often.
+// Calls body(row) for each row of a group. All threads of the group call `body` equally often, including threads
+// without a row, because `body` may contain barriers.
 template <int Places, int Operands, class Body>
 SIMT_FN void for_team_rows(const TeamParams<Places, Operands>& p, const Body& body) {
   const u32 teams = group_size() / p.team, own = local_id() / p.team;
@@ -49,7 +49,7 @@ SIMT_FN void for_team_rows(const TeamParams<Places, Operands>& p, const Body& bo
   }
 }
 
-// Returns the place of a row's element 0 in operand `k`.
+// Returns a pointer to a row's element 0 in operand `k`.
 template <class T, int Places, int Operands, class Row>
 SIMT_FN SIMT_GLOBAL T* team_place(Pointer base, const TeamParams<Places, Operands>& p, const Row& t, int k) {
   return at_offset<T>(base, p.rows.offsets[k]) + t.at[k];
@@ -80,8 +80,8 @@ SIMT_FN QuadU32 words_of_values(SIMT_PRIVATE const float* from) {
   return words;
 }
 
-// The index in its row of value 0 of access `j`. An access has SIMT_TEAM_PACK values if `packed` is true, and
-// one value otherwise. A part of a row begins at element `first`.
+// Returns the index, within the row, of the first value of this thread's access `j` to a part of the row. The part
+// begins at element `first`. An access has SIMT_TEAM_PACK values if `packed` is true, and one value otherwise.
 template <bool packed, class Row>
 SIMT_FN u32 team_element(const Row& t, u32 first, u32 j) {
   return first + (j * t.size + t.index) * (packed ? SIMT_TEAM_PACK : 1);
@@ -90,13 +90,13 @@ template <class Row>
 SIMT_FN u32 team_part(const Row& t) {
   return t.size * SIMT_TEAM_VALUES;
 }
-// A word whose values are `none`.
+// Returns a word whose values are `none`.
 SIMT_FN u32 word_of_none(float none) {
   const u32 bits = SIMT_T::bits(none);
   return SIMT_T_BITS == 32 ? bits : bits | bits << 16;
 }
 // Loads a part of a row. Values past the end of the row become `none`. A thread begins all its loads before it
-// converts a value, so that all of them are in flight.
+// converts a value, so that all loads are in flight at once.
 template <bool packed, class Row>
 SIMT_FN void team_load(SIMT_GLOBAL const SIMT_T::Bits* row, const Row& t, u32 first, float none, TeamValues& v) {
   if (packed) {
@@ -130,7 +130,7 @@ SIMT_FN void team_store(SIMT_GLOBAL SIMT_T::Bits* row, const Row& t, u32 first, 
     }
   }
 }
-// Sets each value past the end of the row to 0. Accesses do not cross the end.
+// Sets each value past the end of the row to 0. An access is entirely inside the row, or entirely past its end.
 template <bool packed, class Row>
 SIMT_FN void team_clear_rest(const Row& t, u32 first, TeamValues& v) {
   const u32 each = packed ? SIMT_TEAM_PACK : 1;
@@ -140,12 +140,12 @@ SIMT_FN void team_clear_rest(const Row& t, u32 first, TeamValues& v) {
 }
 
 SIMT_FN float greater(float a, float b) { return b > a ? b : a; }
-// The greatest value, or `greatest`. Ignores NaN.
+// Returns the maximum of the values and `greatest`. Ignores NaN among the values.
 SIMT_FN float greatest_of(const TeamValues& v, float greatest) {
   SIMT_UNROLL for (u32 i = 0; i < SIMT_TEAM_VALUES; ++i) greatest = greater(greatest, v.at[i]);
   return greatest;
 }
-// Adds pairs, pairs of pairs and so on.
+// Returns the sum of the values. Adds pairs of values, then pairs of these sums, and so on.
 SIMT_FN float sum_of(const TeamValues& v) {
   float sums[SIMT_TEAM_VALUES];
   SIMT_UNROLL for (u32 i = 0; i < SIMT_TEAM_VALUES; ++i) sums[i] = v.at[i];
@@ -158,7 +158,8 @@ SIMT_FN float sum_of(const TeamValues& v) {
 }
 
 // Reductions over the threads of a team, which all obtain the result. A team that is larger than a sub-group is
-// the group. `parts` has one entry per sub-group, and is not used by the previous and the next reduction.
+// the group. `parts` has one entry per sub-group. Consecutive reductions need different `parts`, because a reduction
+// has only one barrier.
 template <class Combine>
 SIMT_FN float team_reduce(u32 size, float x, SIMT_LOCAL float* parts, const Combine& combine) {
   for (u32 mask = smaller(size, width()) / 2; mask > 0; mask /= 2) x = combine(x, shuffle_float(x, mask));
@@ -178,12 +179,13 @@ SIMT_FN float team_sum(u32 size, float x, SIMT_LOCAL float* parts) {
   return team_reduce(size, x, parts, [](float a, float b) { return a + b; });
 }
 
-// e^x * 2^64 for x <= 0, or NaN. The method is that of exp_f32, with the same error. The factor keeps results
-// normal, and cancels in quotients. The result for x < -104 is positive, and e^x rounds to 0.
-#define SIMT_EXP_SCALE 5.42101086e-20f
+// Returns e^x * 2^64 for x <= 0 or NaN. The method is that of exp_f32, with the same error. The factor keeps results
+// normal, and cancels in quotients. For x < -104, e^x would round to 0, and the result is that for x = -104.
+#define SIMT_EXP_SCALE 5.42101086e-20f  // 2^-64
 SIMT_FN float scaled_exp(float x) {
   const float inside = x < -104.0f ? -104.0f : x;
-  // The sum rounds the product to an integer n. Its last bits are n + 127 + 64.
+  // The addition rounds the product to an integer n. The last bits of `biased` are n + 64 + 127, which is the exponent
+  // field of 2^(n + 64).
   const float biased = multiply_add(inside, 1.44269504f, 12583103.0f), n = biased - 12583103.0f;
 #ifdef SIMT_NATIVE_MATH
   const float r = multiply_add(inside, 1.92596303e-8f, multiply_add(inside, 1.44269502f, -n));
@@ -200,18 +202,19 @@ SIMT_FN float scaled_exp(float x) {
 #endif
 }
 
-// A shift that is finite unless the maximum is inf.
+// Returns the number that powers subtract: the maximum, or 0 if the maximum is -inf, because -inf minus -inf is NaN.
 SIMT_FN float finite_shift(float greatest) { return greatest == -infinity() ? 0.0f : greatest; }
-// Changes the maximum of a sum of powers.
+// Turns a sum of e^(x - before) into the sum of e^(x - after).
 SIMT_FN void change_maximum(Sum& sum, float before, float after) {
   const float factor = before == -infinity() ? 0.0f : scaled_exp(before - after) * SIMT_EXP_SCALE;
   sum.high *= factor;
   sum.low *= factor;
 }
 
-// Interleaved rows, which are adjacent in memory. A thread has SIMT_COLUMNS rows: those of a 4-byte word. `team`
-// threads have adjacent rows, and the group's other threads share these rows with them. A block is the rows of a
-// group, and `lanes` is the number of rows that are adjacent.
+// Interleaved rows: adjacent rows are one element apart in memory. A thread has the SIMT_COLUMNS rows whose elements
+// are in the same 4-byte word. `team` threads of a group have different, adjacent rows. Each other thread of the group
+// has the rows of one of them, and processes other elements of these rows. A block is the rows of a group, and `lanes`
+// is the extent of the dimension along which rows are adjacent.
 #define SIMT_COLUMNS (32 / SIMT_T_BITS)
 template <u32 count>
 struct ColumnValues {
@@ -265,8 +268,8 @@ SIMT_FN void columns_store(SIMT_GLOBAL SIMT_T::Bits* at, i64 step, const Columns
     if (element < t.count) *(SIMT_GLOBAL u32*)(at + step * element) = word_of_values(v.at[j]);
   }
 }
-// Reductions over the threads with the same rows. `parts` has one entry per thread. A barrier follows before
-// `parts` is used again.
+// Reductions over the threads with the same rows. `parts` has one entry per thread. The caller must pass a barrier
+// before it uses `parts` again.
 template <class Columns, class Combine>
 SIMT_FN float columns_reduce(const Columns& t, float x, SIMT_LOCAL float* parts, const Combine& combine) {
   parts[local_id()] = x;
@@ -285,13 +288,14 @@ SIMT_FN float columns_sum(const Columns& t, float x, SIMT_LOCAL float* parts) {
   return columns_reduce(t, x, parts, [](float a, float b) { return a + b; });
 }
 
-// The position of an element in operand `k`, whose elements have constant strides within segments of the row.
+// Returns the position of element `element` of a row in operand `k`, relative to element 0. The strides of the operand
+// are constant within each segment of the row.
 template <int Places, int Operands>
 SIMT_FN i64 segment_place(const TeamParams<Places, Operands>& p, int k, u32 element) {
   const u32 segment = p.rows.length == p.extent ? 0u : element / p.rows.length;
   return p.rows.strides[k][p.rows.block_rank] * segment + p.rows.steps[k] * (element - segment * p.rows.length);
 }
-// Loads adjacent values of dtype SIMT_T or, if `wide` is true, of f32.
+// Loads SIMT_TEAM_PACK adjacent values of dtype SIMT_T or, if `wide` is true, of f32.
 template <bool wide>
 SIMT_FN void load_pack(SIMT_GLOBAL const u8* at, SIMT_PRIVATE float* to) {
   if (wide && SIMT_T_BITS != 32) {
@@ -333,7 +337,7 @@ SIMT_FN void for_team_shared(const TeamParams<Places, Operands>& p, const TeamRo
   }
 }
 
-// Stores a value of dtype SIMT_T or f32 as element `at` of operand `k`.
+// Stores `value` at position `at` of operand `k`, whose dtype is SIMT_T or f32.
 template <int Places, int Operands>
 SIMT_FN void team_put(Pointer base, const TeamParams<Places, Operands>& p, int k, i64 at, float value) {
   if (is_wide(p.rows, k)) {

@@ -91,9 +91,9 @@ SIMT_KERNEL(scan_group)(Pointer out, Pointer in, NestParams p) {
 
 #define SCAN_MAX_GROUP 256
 
-// The threads of a group that have the same slice are `tile` apart, which is a power of two. Returns the sum of
-// `before` and of `own` of the slice's earlier threads, and adds `own` of all threads of the slice to `before`. `parts`
-// has an entry per thread. Consecutive calls need different `parts`, because this function has one barrier.
+// The threads of a group that have the same slice are `tile` apart, which is a power of two. Returns `before` plus the
+// numbers `own` of the slice's earlier threads. Then adds the numbers `own` of all threads of the slice to `before`.
+// `parts` has an entry per thread. Consecutive calls need different `parts`, because this function has one barrier.
 SIMT_FN Running scan_threads(Running own, Running& before, u32 tile, SIMT_LOCAL Running* parts) {
   Running total = own, earlier = zero();
   for (u32 mask = tile; mask < width(); mask *= 2) {

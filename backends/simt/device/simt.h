@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The subset of C++ that CUDA, HIP and C++ for OpenCL share. Code that is specific to one of these
-// languages is in this file only.
+// Common names for the features in which CUDA, HIP and C++ for OpenCL differ. All other code of the kernels uses only
+// the subset of C++ that these languages share.
 //
 // A kernel takes one Pointer per operand and one parameter struct by value. The first member of the
 // struct contains the byte offset of element 0 of each operand.
@@ -23,18 +23,19 @@ typedef ulong u64;
 #define SIMT_LOCAL local
 #define SIMT_PRIVATE
 #define SIMT_SHARED(type, name, count) local type name[count]
-// The plugin replaces the literal 32 in the compiled module with the chosen width.
+// The plugin replaces the literal 32 in the compiled module with the sub-group width that it chose.
 #define SIMT_KERNEL(name) __attribute__((intel_reqd_sub_group_size(32))) kernel void name
-// A kernel whose groups have `threads` threads. On a GPU that assigns registers to groups, `groups` groups should be
-// active at the same time.
+// Declares a kernel whose groups have `threads` threads. In cuda, the compiler limits registers so that `groups` groups
+// fit on a multiprocessor. In hip, the compiler limits registers so that 2 waves fit on an execution unit. OpenCL
+// ignores both numbers.
 #define SIMT_SIZED_KERNEL(name, threads, groups) SIMT_KERNEL(name)
 // Four adjacent numbers, which a lane loads or stores at once.
 typedef ushort4 QuadU16;
 typedef uint4 QuadU32;
 typedef float4 QuadFloat;
 #define SIMT_UNROLL _Pragma("unroll")
-// Unrolls a loop with a long body. The compilers of OpenCL devices decide themselves, because a compiler for CPUs would
-// need minutes for the unrolled loop.
+// Unrolls a loop with a long body in cuda and hip. In OpenCL, the compiler decides, because OpenCL compilers for CPUs
+// would need minutes for the unrolled loop.
 #define SIMT_UNROLL_LONG
 SIMT_FN u32 group_id() { return (u32)get_group_id(0); }
 SIMT_FN u32 group_count() { return (u32)get_num_groups(0); }
@@ -58,7 +59,8 @@ SIMT_FN float round_down(float x) { return floor(x); }
 SIMT_FN float round_even(float x) { return rint(x); }
 SIMT_FN u32 leading_zeros(u32 x) { return clz(x); }
 SIMT_FN u32 multiply_high(u32 a, u32 b) { return mul_hi(a, b); }
-// 16 bytes, and four adjacent elements. The functions that load and store them require a boundary of the whole.
+// `Words` contains 16 bytes, and `Quad` contains four adjacent elements. The functions that load or store a `Words` or
+// a `Quad` require an address that is a multiple of its size.
 struct __attribute__((aligned(16))) Words {
   u32 at[4];
 };
@@ -85,8 +87,8 @@ template <class T>
 SIMT_FN void store_quad(global T* to, const Quad<T>& x) {
   SIMT_UNROLL for (u32 e = 0; e < 4; ++e) to[e] = x.at[e];
 }
-// Returns `x`. A compiler for few registers treats the result as a new value, so that it computes values that depend on
-// it again instead of keeping them in registers.
+// Returns `x`. In cuda and hip, the compiler does not know that the result equals `x`. It therefore computes again what
+// depends on the result, instead of keeping the values that it derived from `x` in registers.
 SIMT_FN u32 opaque(u32 x) { return x; }
 #else
 #include <stdint.h>
@@ -112,8 +114,9 @@ struct alignas(16) QuadFloat {
 struct alignas(16) QuadU32 {
   u32 x, y, z, w;
 };
-// For tests, which set `host_thread`. Tests of kernels with barriers define the functions host_*, and run one group
-// after the other, because all groups share the local memory.
+// This branch is for tests on the host, which set `host_thread` before they call a kernel. Tests of kernels with
+// barriers or shuffles also define the functions host_*. Tests run one group after the other, because local memory is
+// static on the host, so all groups use the same local memory.
 #define SIMT_FN inline
 #define SIMT_INLINED inline
 #define SIMT_SHARED(type, name, count) static type name[count]
@@ -181,7 +184,7 @@ SIMT_FN u32 count_one(u32* counter) {
 }
 SIMT_FN u32 bits_of_float(float x) { return __builtin_bit_cast(u32, x); }
 SIMT_FN float float_of_bits(u32 x) { return __builtin_bit_cast(float, x); }
-extern "C" SIMT_DEVICE float __ocml_sqrt_f32(float);  // The correctly rounded root of the device library.
+extern "C" SIMT_DEVICE float __ocml_sqrt_f32(float);  // The correctly rounded square root of the device library.
 SIMT_FN float root(float x) { return __ocml_sqrt_f32(x); }
 SIMT_FN float multiply_add(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
 SIMT_FN float round_down(float x) { return __builtin_floorf(x); }
@@ -223,19 +226,19 @@ SIMT_FN float round_down(float x) { return floorf(x); }
 SIMT_FN float round_even(float x) { return rintf(x); }
 SIMT_FN u32 leading_zeros(u32 x) { return __clz((int)x); }
 SIMT_FN u32 multiply_high(u32 a, u32 b) { return __umulhi(a, b); }
-// Functions of the toolkit. Roots and quotients are correctly rounded, e^x is within 1 ulp, and tanh and erf are within
-// 2 ulp.
+// The functions of the CUDA toolkit replace those of math.h. Square roots and quotients are correctly rounded, e^x is
+// within 1 ulp, and tanh and erf are within 2 ulp.
 #define SIMT_NATIVE_MATH 1
 SIMT_FN float native_exp(float x) { return expf(x); }
 SIMT_FN float native_tanh(float x) { return tanhf(x); }
 SIMT_FN float native_erf(float x) { return erff(x); }
-// 2^x within 2 ulp, if the result is normal.
+// Returns 2^x within 2 ulp, if the result is normal.
 SIMT_FN float native_exp2(float x) {
   float out;
   asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(out) : "f"(x));
   return out;
 }
-// 1 / x within 1 ulp, if x and the result are normal. Other results may be 0.
+// Returns 1 / x within 1 ulp, if x and the result are normal. Otherwise the result may be 0.
 SIMT_FN float native_inverse(float x) {
   float out;
   asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(out) : "f"(x));
@@ -265,7 +268,7 @@ SIMT_FN u32 bf16_of_f32(u32 bits) {
 }
 #endif
 #endif
-// Loops over rows access 16 bytes per lane at once.
+// Defined if a lane loads or stores 16 bytes at once in loops over rows.
 #define SIMT_PACKS_ROWS 1
 #define SIMT_PRIVATE
 SIMT_FN u32 subgroups() { return group_size() / width(); }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// softmax, log_softmax and softmax_bwd.
+// The kernels of softmax, log_softmax and softmax_bwd.
 #include "rows.h"
 
-// A row's maximum, and the sum of e^(x - maximum). If the maximum is -inf, the sum uses 0 in its
-// place. The sum is therefore NaN if and only if the row contains NaN or +inf.
+// A row's maximum, and the sum of e^(x - maximum). If the maximum is -inf, the sum is that of e^x. The
+// sum is therefore NaN if and only if the row contains NaN or +inf.
 struct Softmax {
   float greatest, sum;
 };
@@ -70,7 +70,7 @@ SIMT_FN void put_softmax(const SoftmaxParams& p, const Tile<2>& t, Pointer out, 
   }
 }
 
-// Operands: out and x. With option 1, the result is the logarithm.
+// Operands: out and x. With option 1, the result is that of log_softmax.
 SIMT_KERNEL(softmax)(Pointer out, Pointer x, Pointer partials, SoftmaxParams p) {
   SIMT_SHARED(Sum, parts, SIMT_MAX_SUBGROUPS);
   SIMT_SHARED(float, cache, SIMT_CACHE);
@@ -136,10 +136,11 @@ SIMT_KERNEL(softmax_bwd)(Pointer dx, Pointer dy, Pointer y, Pointer partials, Ti
   }
 }
 
-// The kernels for rows in registers. Sums are those of scaled_exp.
+// The kernels for rows in registers. The powers and their sums have the factor 2^64 of scaled_exp.
 typedef TeamParams<3, 2> SoftmaxTeams;
 
-// Replaces values with e^(value - shift), if `keeps` is true. Returns the sum of these powers.
+// Returns the sum of the powers scaled_exp(value - shift). If `keeps` is true, also replaces the values with the
+// powers.
 SIMT_FN float sum_of_powers(TeamValues& v, float shift, bool keeps) {
   TeamValues powers;
   SIMT_UNROLL for (u32 i = 0; i < SIMT_TEAM_VALUES; ++i) {
@@ -148,7 +149,7 @@ SIMT_FN float sum_of_powers(TeamValues& v, float shift, bool keeps) {
   }
   return sum_of(powers);
 }
-// The results of a row from its maximum and sum: x * scale, or x - shift - logarithm.
+// The numbers that give a row's results: power * scale for softmax, and x - shift - logarithm for log_softmax.
 struct SoftmaxScale {
   float shift, scale, logarithm;
 };
@@ -210,7 +211,7 @@ SIMT_KERNEL(softmax_teams_unaligned)(Pointer out, Pointer x, Pointer, SoftmaxTea
   softmax_rows<false>(out, x, p, parts);
 }
 
-enum { kColumnValues = SIMT_COLUMN_VALUES / SIMT_COLUMNS };  // elements of each row
+enum { kColumnValues = SIMT_COLUMN_VALUES / SIMT_COLUMNS };  // elements of each row that a thread keeps in registers
 SIMT_FN void softmax_columns_of(const SoftmaxTeams& p, const TeamColumns<2>& t, Pointer out, Pointer x,
                                 SIMT_LOCAL float* parts) {
   SIMT_GLOBAL const SIMT_T::Bits* from = team_place<SIMT_T::Bits>(x, p, t, 1);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loops for kernels that reduce rows and then map the rows' elements. A tile of threads processes a
-// row, or one row per thread (SIMT_TILE_*). The including file defines SIMT_T, and its kernels take
-// TileParams.
+// Loops for kernels that reduce rows and then map the rows' elements. A tile is a group or a sub-group
+// of threads. It processes one row, or one row per thread (SIMT_TILE_*). The including file defines
+// SIMT_T, and its kernels take TileParams.
 #pragma once
 #include "math.h"
 #include "nest.h"
@@ -16,7 +16,7 @@ struct Tile {
   u32 index, size;  // this thread's index in the tile, and the number of threads
   u32 first_index;  // the index that lane 0 of this sub-group has in the tile
   u32 lanes;        // number of threads that have a row
-  bool is_cached;   // whether the cache contains the elements of the tile's rows
+  bool is_cached;   // whether the tile's rows fit into the cache, so that kernels keep their elements there
   u32 slot;         // the tile's first slot in the cache
 };
 
@@ -41,8 +41,9 @@ SIMT_FN u32 item_step(const Params& p) {
   return p.tile == SIMT_TILE_SUBGROUP ? group_count() * subgroups() : group_count();
 }
 
-// `numbers` is the number of values per element that the kernel keeps in the cache. The values of
-// an element begin at index `numbers` * slot.
+// Returns the tile for work item `item`. `numbers` is the number of values per element that the kernel
+// keeps in the cache. For the elements that the tile's threads process at the same time, the values
+// begin at index `numbers` * Spot::slot.
 template <int Places, int Operands>
 SIMT_FN Tile<Operands> tile_of(const TileParams<Places, Operands>& p, u32 item, u32 numbers) {
   Tile<Operands> t;
@@ -103,7 +104,8 @@ SIMT_FN void for_each_in_chunks(const TileParams<Places, Operands>& p, const Til
     }
     spot.element = start + index;
     // If all threads of the tile have a row, each processes `whole` elements, and some threads then
-    // process one of the `rest` elements. Otherwise, the threads that have a row process it below.
+    // process one of the `rest` elements. Otherwise both numbers are 0, and the second loop processes
+    // all elements, in the threads that have a row.
     const bool all = t.lanes == t.size;
     const u32 whole = all ? count / stride : 0, rest = all ? count - whole * stride : 0;
     for (u32 j = 0; j < whole; ++j) {
@@ -134,7 +136,7 @@ SIMT_FN void for_each(const TileParams<Places, Operands>& p, const Tile<Operands
     for_each_in_chunks<SIMT_ACCESS_ANY>(p, t, body);
   }
 }
-// Like for_each, for bodies that access shared operands.
+// Like for_each, but `body` may also access shared operands (tile_shared).
 template <int Places, int Operands, class Body>
 SIMT_FN void for_each_shared(const TileParams<Places, Operands>& p, const Tile<Operands>& t, const Body& body) {
   if (p.access == SIMT_ACCESS_ALONG) {
@@ -146,8 +148,8 @@ SIMT_FN void for_each_shared(const TileParams<Places, Operands>& p, const Tile<O
   }
 }
 
-// Loads and stores of this thread's element of operand `k`. If the elements of lanes are adjacent,
-// the index is lane(), because compilers then recognize the access.
+// tile_load() and tile_store() access this thread's element of operand `k`. If the elements of lanes
+// are adjacent, the index is lane(), because compilers recognize this form of access.
 template <class T, int Places, int Operands>
 SIMT_FN SIMT_GLOBAL T* tile_place(Pointer base, const TileParams<Places, Operands>& p, int k, i64 at) {
   return at_offset<T>(base, p.offsets[k]) + at;
@@ -167,13 +169,13 @@ SIMT_FN void tile_store(Pointer base, const TileParams<Places, Operands>& p, con
   }
 }
 
-// Returns a value of dtype SIMT_T.
+// Returns the value of this thread's element of operand `k`, whose dtype is SIMT_T.
 template <class S, int Places, int Operands>
 SIMT_FN float tile_value(Pointer base, const TileParams<Places, Operands>& p, const Tile<Operands>& t, int k,
                          const S& s) {
   return SIMT_T::value(tile_load<S::kAccess, SIMT_T::Bits>(base, p, t, k, s.at[k]));
 }
-// Stores a value of dtype SIMT_T or, if `wide` is true, of f32.
+// Stores `value` in this thread's element of operand `k`, whose dtype is SIMT_T or, if `wide` is true, f32.
 template <bool wide, class S, int Places, int Operands>
 SIMT_FN void tile_put(Pointer base, const TileParams<Places, Operands>& p, const Tile<Operands>& t, int k, const S& s,
                       float value) {
@@ -183,15 +185,16 @@ SIMT_FN void tile_put(Pointer base, const TileParams<Places, Operands>& p, const
     tile_store<S::kAccess, SIMT_T::Bits>(base, p, t, k, s.at[k], SIMT_T::bits(value));
   }
 }
-// Returns whether operand `k` is f32 although SIMT_T is not. If SIMT_T is f32, the result is a
-// constant, so compilers drop the second variant of a loop.
+// Returns whether operand `k` is f32 although SIMT_T is not. If SIMT_T is f32, the result is always
+// false, so compilers drop the variant of a loop for wide operands.
 template <int Places, int Operands>
 SIMT_FN bool is_wide(const TileParams<Places, Operands>& p, int k) {
   return SIMT_T::kBits != 32 && p.bytes[k] == 4;
 }
 
-// An operand whose elements threads may share. If the operand is absent, loops load operand `other`
-// or else operand 1, ignore the loaded value, and use `none`.
+// An operand that may have one element for all threads. Loops must not branch around loads, so they
+// also load an element if the operand is absent: of operand `other` or, if `other` is absent too, of
+// operand 1. They then use `none` instead of the loaded value.
 struct SharedOperand {
   Pointer base;  // element 0
   int which;     // the operand that loops load: 0 means `k`, 1 means `other`, and 2 means operand 1
@@ -255,7 +258,7 @@ SIMT_FN u32 partial_step(const TileParams<Places, Operands>& p, const Tile<Opera
 }
 
 // Sums and maxima over the threads that share a row. All of these threads obtain the same result.
-// The functions for sums store the result in `sum`. `parts` has one entry per sub-group.
+// The functions for sums replace `sum` with the result. `parts` has one entry per sub-group.
 #define SIMT_MAX_SUBGROUPS 128
 SIMT_FN float shuffle_float(float x, u32 mask) { return float_of_bits(shuffle_xor(bits_of_float(x), mask)); }
 SIMT_FN void join(Sum& sum, float high, float low) {

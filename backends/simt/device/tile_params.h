@@ -12,18 +12,18 @@
 #define SIMT_PHASE_PARTIALS 1  // reduces splits of rows and stores partial results
 #define SIMT_PHASE_COMBINE 2   // combines the partial results of each row and uses the results
 
-// The elements of operands that the threads of a tile access at once. Main operands have one
+// The arrangement of the elements that the threads of a tile access at once. Main operands have one
 // element per thread. Shared operands may have one element for all threads.
 #define SIMT_ACCESS_ANY 0     // elements with any strides
 #define SIMT_ACCESS_ALONG 1   // consecutive elements of all operands
 #define SIMT_ACCESS_ACROSS 2  // consecutive elements of main operands, and one element of shared operands
 
 #define SIMT_TILE_RANK 9
-// Rows that operators reduce and then map. The dimensions that enumerate blocks come first, and the
-// dimensions that enumerate segments follow. A block is a row or, with SIMT_TILE_THREADS, one row per
-// thread. A segment is a part of a row whose elements have constant strides. Segments consist of
-// chunks, and a split is a range of chunks. Places are the entries of `offsets`: one for each
-// operand, and the last for the partial results.
+// Rows that operators reduce and then map. In `shape` and `strides`, the dimensions that enumerate blocks come first,
+// and the dimensions that enumerate segments follow. A block is a row or, with SIMT_TILE_THREADS, one row per thread. A
+// segment is a part of a row whose elements have constant strides. Segments consist of chunks, and a split is a range
+// of chunks. Places are the entries of `offsets`: one for each operand, then those of other memory that the kernel
+// defines, and the last for the partial results.
 template <int Places, int Operands>
 struct TileParams {
   u64 offsets[Places];
@@ -34,15 +34,15 @@ struct TileParams {
   u32 shape[SIMT_TILE_RANK];
   u32 block_rank, segment_rank;
   u32 blocks;
-  u32 lanes;                  // extent of the last dimension of rows
+  u32 lanes;                  // extent of the last dimension that enumerates rows, with SIMT_TILE_THREADS
   u32 length;                 // elements per segment
   u32 chunk, segment_chunks;  // elements per chunk, chunks per segment
   u32 chunks, split_chunks;   // chunks per row and per split
-  u32 splits, row_splits;     // per row: splits that the launch processes, and partial results
+  u32 splits, row_splits;     // splits per row in this launch, and partial results per row
   u32 tile, phase;            // SIMT_TILE_* and SIMT_PHASE_*
   u32 access;                 // SIMT_ACCESS_*
   u32 caches;                 // not 0 if local memory may hold the elements of rows
-  u32 present;                // mask of the places whose operand is present
+  u32 present;                // bit i is set if place i has memory
   u32 option;                 // a number whose meaning the kernel defines
   u32 bytes[Operands];        // bytes per element
   float count;                // elements per row
@@ -60,7 +60,7 @@ template <int Places, int Operands>
 struct TeamParams {
   TileParams<Places, Operands> rows;  // `length` is the number of elements in a segment of shared operands
   u32 extent;                         // elements per row
-  // Threads per row, a power of two. A team that is larger than a sub-group is a group. For interleaved rows: threads
-  // of a group that have adjacent rows.
+  // Threads per row, a power of two. A team that is larger than a sub-group is a group. For interleaved rows, `team` is
+  // the number of a group's threads that have different, adjacent rows.
   u32 team;
 };

@@ -127,7 +127,7 @@ struct PartBests {
   Candidate of[4];
 };
 SIMT_FN void take(PartBests& bests, u32 r, Order key, u32 index) {
-  // The indices of a part increase, so that the first of equal keys stays.
+  // The function receives a part's elements in the order of their indices, so it keeps the first of equal keys.
   const bool wins = key < bests.of[r].key || (key == bests.of[r].key && bests.of[r].index == NO_INDEX);
   bests.of[r].key = wins ? key : bests.of[r].key;
   bests.of[r].index = wins ? index : bests.of[r].index;
@@ -173,7 +173,7 @@ SIMT_FN PartBests best_of_parts(const NestParams& p, SIMT_GLOBAL const Element* 
 SIMT_FN bool is_before(Order key, u32 index, Order other_key, u32 other_index) {
   return key < other_key || (key == other_key && index < other_index);
 }
-// Sorts `count` candidates, which is a power of two, by a bitonic network.
+// Sorts `count` candidates by a bitonic network. `count` is a power of two.
 SIMT_FN void sort_candidates(SIMT_LOCAL Order* keys, SIMT_LOCAL u32* indices, u32 count) {
   for (u32 block = 2; block <= count; block *= 2) {
     for (u32 distance = block / 2; distance > 0; distance /= 2) {
@@ -196,19 +196,20 @@ SIMT_FN void sort_candidates(SIMT_LOCAL Order* keys, SIMT_LOCAL u32* indices, u3
   group_barrier();
 }
 
-// Local memory of topk_filter. The first entries are the best candidate of each part, and then the elements that may
-// be results.
+// Local memory of topk_filter. The first TOPK_MAX_PARTS entries of `keys` and `indices` are the best candidates of the
+// parts. The next TOPK_MAX_KEPT entries are the elements that may be results, and `kept` is the number of these.
 struct Filter {
   SIMT_LOCAL Order* keys;
   SIMT_LOCAL u32* indices;
   SIMT_LOCAL u32* kept;
 };
-// Returns whether the elements that may be results fitted into local memory.
+// Selects the elements of a slice. If more elements may be results than local memory can hold, stores nothing and
+// returns false.
 template <bool contiguous>
 SIMT_FN bool filter_slice(Pointer values, Pointer indices, const NestParams& p, const Position<3>& at,
                           SIMT_GLOBAL const Element* from, const Filter& f) {
   const u32 wanted = (u32)p.extra[1], extent = (u32)p.extra[0];
-  // With 4 parts per selected element, few more elements remain than are selected.
+  // With at least 4 parts per selected element, only few elements remain that are not selected.
   const u32 own_parts = 4 * wanted <= group_size() ? 1 : 4, part_block = TOPK_BLOCK / own_parts;
   PartBests own = best_of_parts<contiguous>(p, from);
   if (own_parts == 1) own.of[0] = first_of(first_of(own.of[0], own.of[1]), first_of(own.of[2], own.of[3]));

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Square blocks of elements in registers of a thread, for matrices whose contiguous dimension differs between operands.
-// A thread loads and stores the lines of a block at once. The including file defines SIMT_T.
+// A thread loads or stores a whole line of a block at once. The including file defines SIMT_T.
 #pragma once
 #include "nest.h"
 
 // Elements per line of a block, and 32-bit words per line.
 #define SIMT_LINE (SIMT_T_BITS == 8 ? 8 : 128 / SIMT_T_BITS)
 #define SIMT_LINE_WORDS (SIMT_LINE * SIMT_T_BITS / 32)
-// Adjacent threads of a sub-group whose lines of the output are adjacent.
+// Maximum number of adjacent threads of a sub-group whose lines are adjacent in a row of the output.
 #define SIMT_BLOCK_ACROSS 8
 
-// Lines of words. Word w of line i contains elements of column i * lines + w and so on.
+// A block: SIMT_LINE lines of SIMT_LINE elements, in words of 32 bits.
 struct Block {
   u32 at[SIMT_LINE][SIMT_LINE_WORDS];
 };
@@ -44,7 +44,7 @@ SIMT_FN void load_block(SIMT_GLOBAL const SIMT_T::Bits* from, i64 step, Block& b
   SIMT_UNROLL for (u32 i = 0; i < SIMT_LINE; ++i) load_line(from + step * i, block.at[i]);
 }
 
-// Word `w` of line `i` of the transposed block.
+// Returns word `w` of line `i` of the transposed block.
 SIMT_FN u32 transposed_word(const Block& block, u32 i, u32 w) {
 #if SIMT_T_BITS == 64
   return block.at[w / 2][2 * i + w % 2];
@@ -65,10 +65,10 @@ SIMT_FN void transpose(const Block& block, Block& out) {
   }
 }
 
-// Sets the position of this thread's block of a tile. Returns false if the thread has no block. The last two dimensions
-// of `p` are the matrix, and its extents are multiples of SIMT_LINE. extra[0] is the number of threads of a group whose
-// lines of the output are in the same row, a power of two. p.count is the number of tiles, each of which a group
-// processes.
+// Sets the positions of this thread's block in the operands. Returns false if the thread has no block in the tile. The
+// last two dimensions of `p` are the matrix, and its extents are multiples of SIMT_LINE. extra[0], a power of two, is
+// the number of a group's threads whose lines are in the same row of the output. p.count is the number of tiles. A
+// group processes a tile at a time.
 template <int Count>
 SIMT_FN bool locate_block(const NestParams& p, u32 tile, Position<Count>& at) {
   const u32 last = p.rank - 1, across = (u32)p.extra[0], down = group_size() / across;
@@ -93,7 +93,7 @@ SIMT_FN bool locate_block(const NestParams& p, u32 tile, Position<Count>& at) {
   return true;
 }
 
-// Loads a block of operand `k`, so that a line is a part of a row of the output.
+// Loads a block of operand `k`, and transposes it if necessary, so that each line belongs to one row of the output.
 SIMT_FN void load_block_of(Pointer base, const NestParams& p, int k, i64 at, Block& block) {
   const u32 last = p.rank - 1;
   SIMT_GLOBAL const SIMT_T::Bits* from = at_offset<SIMT_T::Bits>(base, p.offsets[k]) + at;
@@ -105,7 +105,7 @@ SIMT_FN void load_block_of(Pointer base, const NestParams& p, int k, i64 at, Blo
     transpose(lines, block);
   }
 }
-// Element `e` of a line.
+// Returns element `e` of a line.
 SIMT_FN SIMT_T::Bits element_of(SIMT_PRIVATE const u32* words, u32 e) {
 #if SIMT_T_BITS == 64
   return (u64)words[2 * e + 1] << 32 | words[2 * e];
@@ -127,7 +127,7 @@ SIMT_FN void add_element(SIMT_PRIVATE u32* words, u32 e, SIMT_T::Bits bits) {
 #endif
 }
 
-// out = a op b, for operands that are contiguous along one of the last two dimensions.
+// out = a op b. Each operand is contiguous along one of the last two dimensions.
 template <class Op>
 SIMT_FN void map2_blocks(Pointer out, Pointer a, Pointer b, const NestParams& p) {
   const u32 last = p.rank - 1;

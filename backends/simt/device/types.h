@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The dtypes. `Bits` is the type of an element in memory, and `Value` is the type for arithmetic.
-// Arithmetic on f16 and bf16 uses float. Conversions use integers, and products that are never
-// subnormal, so that devices that flush subnormals give the same results. cuda and hip convert f16, and
-// cuda converts bf16, with instructions that flush no subnormals. `Order` is an integer that compares like
-// the number: -0 equals +0, and NaN is the maximum.
+// The dtypes. `Bits` is the type of an element in memory. `Value` is the type for arithmetic, which is float for f16
+// and bf16. `Order` is an integer with the order of the numbers: -0 equals +0, and NaN is the maximum.
+//
+// The conversions of f16 and bf16 in this file use integer operations, and float products that are never subnormal. So
+// devices that flush subnormals to 0 give the same results as other devices. cuda and hip use instructions for f16
+// instead, and cuda also uses them for bf16 on GPUs that have them. These instructions do not flush subnormals.
 #pragma once
 #include "simt.h"
 
@@ -46,7 +47,7 @@ SIMT_FN i32 order_of_f32(u32 bits) {
   return (i32)bits ^ (i32)((u32)((i32)bits >> 31) >> 1);
 }
 
-// Kinds of Value.
+// Values of kKind, the kind of a dtype.
 #define SIMT_FLOAT 0
 #define SIMT_SIGNED 1
 #define SIMT_UNSIGNED 2
@@ -89,7 +90,7 @@ struct BF16 {
   SIMT_FN static bool is_nan(Bits bits) { return is_nan_bits(f32(bits)); }
 };
 
-// Integers. Bits is unsigned, so that arithmetic on Bits wraps.
+// The integers, and BOOL. Bits is unsigned, so that arithmetic on Bits wraps.
 template <class B, class V, int kind, int size>
 struct Whole {
   typedef B Bits;

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes a C++ file with a function that finds compiled modules: embed.py OUTPUT HEADER FUNCTION TYPE MODULE...
 
-FUNCTION is NAMESPACE::NAME, below the namespace backplane, and HEADER declares it. The function returns the module
-with a given name as a span of elements of the type TYPE."""
+FUNCTION is NAMESPACE::NAME in the namespace backplane, and HEADER declares this function. The function returns the
+module with a given name as a span of elements of the type TYPE."""
 import pathlib
 import sys
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The operator attention, computed without a tensor of scores.
+// The operator `attention`, computed without a tensor of scores.
 #include "ops/attention.hpp"
 
 #include <cmath>
@@ -12,20 +12,21 @@ namespace backplane::simt {
 namespace {
 
 constexpr uint32_t kMaxGroup = 256;  // threads
-// Threads of a group of attention_split and of attention_combine, and the least width of its sub-groups. Devices with
-// narrower sub-groups have too few registers for attention_split_4.
+// Threads of a group of attention_split and of attention_combine, and the least width of sub-groups with which a device
+// runs these kernels. Devices with narrower sub-groups have too few registers for attention_split_4.
 constexpr uint32_t kSplitGroup = SIMT_ATTENTION_SPLITS, kMinWidth = 32;
-// attention_split computes a head with at most this number of rows. More rows are a tile of attention_blocks.
+// attention_split computes heads (of k and v) with at most this number of rows. If it can, attention_blocks computes
+// the other heads.
 constexpr uint32_t kFewRows = 8;
-// Rows of v that a team of attention_split loads at once, and elements of f32 per load.
+// Lanes of the smaller team of attention_split, and f32 elements that a lane loads at once.
 constexpr uint32_t kPacks = 8, kPackElements = 4;
-// The least number of keys per split with attention_split, of which extents of splits are multiples, and with
-// attention_blocks.
+// The least number of keys per split, of attention_split and of attention_blocks. In attention_split, the number of
+// keys per split is also a multiple of kSplitKeys.
 constexpr uint32_t kSplitKeys = 64, kSplitBlockKeys = 2 * SIMT_ATTENTION_STEP;
 constexpr uint32_t kSplitGroups = 4;  // groups of attention_split per compute unit
-// Local memory of attention_blocks: queries, keys and values.
+// Bytes of local memory of attention_blocks: for queries, keys and values.
 constexpr uint32_t kBlockBytes = 4 * (SIMT_ATTENTION_KEPT + 2 * SIMT_ATTENTION_STEP * SIMT_ATTENTION_STEP);
-constexpr uint32_t kBlockRows = 64;  // maximum rows per group with attention_blocks
+constexpr uint32_t kBlockRows = 64;  // maximum rows per group of attention_blocks
 constexpr uint64_t kWorkspaceBytes = uint64_t{2} << 20;
 constexpr int64_t kMaxAttentionExtent = int64_t{1} << 30;
 
@@ -102,8 +103,9 @@ class Attention : public Operator {
   enum Kernel : uint32_t { kTiles, kRows, kSplit1, kSplit4, kCombine, kBlocks2, kBlocks4 };
   static_assert(kRows + 1 == kSharedAttentionKernels && kBlocks4 < kMaxKernels);
 
-  // Return whether the device has the sub-groups, groups and local memory of the kernels in device/attention_blocks.h.
-  // A CPU has caches instead of local memory, and its compilers vectorize the other kernels better.
+  // has_splits() and has_blocks() return whether the device has the sub-group width, the group size and the local
+  // memory for attention_split and attention_blocks. A CPU has caches instead of local memory, and its compilers
+  // vectorize the other kernels better.
   bool has_splits(const Limits& limits) const {
     return !block_module_.empty() && !limits.is_cpu && limits.width >= kMinWidth &&
            limits.max_group_size >= kSplitGroup;
@@ -116,8 +118,9 @@ class Attention : public Operator {
     uint32_t rows = 0;  // 0 if the kernels cannot compute the call
     uint64_t items = 0;
 
-    // Returns the largest tile that fits, or a smaller one that gives each compute unit a group. A group has at least
-    // four sub-groups, if the tile permits, because a compute unit executes several of them at once.
+    // Returns the largest tile that fits, or a smaller one if the largest would leave compute units without a group. A
+    // group has at least four sub-groups, if the tile permits, because a compute unit executes several sub-groups at
+    // once.
     static Block of(const Limits& limits, const AttentionParams& params) {
       Block out;
       if (params.depth == 0) return out;
@@ -138,15 +141,15 @@ class Attention : public Operator {
     }
   };
 
-  // Returns whether lanes of attention_split can load several elements at once. The kernel checks addresses.
+  // Returns whether the strides and extents of k and v permit attention_split. The kernel itself checks addresses.
   static bool splittable(const Call& call) {
     const View &k = call.in(1), &v = call.in(2);
     return k.strides[3] == 1 && v.strides[3] == 1 && k.shape[3] % kPackElements == 0 &&
            v.shape[3] % kPackElements == 0 && k.shape[3] <= SIMT_ATTENTION_SPLIT_DEPTH;
   }
 
-  // Divides the keys into splits, so that `items` items become `wanted` items if the workspace suffices. A split has
-  // at least `least` keys, and a multiple of `unit`.
+  // Divides the keys into splits, so that `items` items become about `wanted` items if the workspace suffices. A split
+  // has at least `least` keys. All splits except the last have a multiple of `unit` keys.
   static void divide_keys(AttentionBlockParams& params, const Call& call, uint64_t items, uint64_t wanted,
                           uint32_t least, uint32_t unit) {
     const AttentionParams& o = params.operands;

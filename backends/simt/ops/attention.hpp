@@ -10,7 +10,7 @@ namespace backplane::simt {
 
 // Returns the operator that computes attention of `dtype` with the shared kernels.
 std::shared_ptr<const Operator> shared_attention(uint32_t dtype);
-// The number of kernels of its plans for 16-bit operands.
+// The number of kernels of this operator's plans for f16 and bf16.
 inline constexpr uint32_t kSharedAttentionKernels = 2;
 
 // Returns UNSUPPORTED for shapes that exceed the kernels' 32-bit indices.

@@ -12,13 +12,15 @@ constexpr uint32_t kBlockSplitStep = 32, kMinBlockSplit = 64, kMaxSplits = 32;
 
 constexpr uint64_t block_parts(uint64_t extent, uint64_t part) { return (extent + part - 1) / part; }
 
-// An estimate of the time, in products that a busy compute unit computes in this time.
+// Returns an estimate of the time. The unit is the time in which a busy compute unit computes one product of two
+// numbers.
 double time_of(const Limits& limits, const BlockProduct& product, const BlockPlan& plan) {
   // The beginning and the end of a group take as long as this number of steps along k.
   constexpr double kGroupSteps = 32;
-  // A launch takes as long as kLaunch products, and a partial sum that is stored and loaded as long as kPartial.
+  // A launch takes as long as kLaunch products. To store and load a partial sum takes as long as kPartial products.
   constexpr double kLaunch = 600e3, kPartial = 64;
-  // A thread of a large block computes 8 x 8 sums per 16 loads from local memory, and of a small block 8 x 4 per 12.
+  // Per value of k, a thread of a large block loads 16 numbers from local memory for 8 x 8 products. A thread of a
+  // small block loads 12 numbers for 8 x 4 products.
   const double rate = plan.is_large() ? 1.0 : 0.75;
   const uint32_t units = std::max(limits.compute_units, 1u);
   const uint64_t groups_per_unit = block_parts(plan.groups, units);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The choice among the kernels that keep a block of sums in registers (device/block.h), and of split-K.
+// The choice of the block size and of split-K, for the kernels that keep a block of sums in registers (device/block.h).
 #pragma once
 
 #include "launcher.hpp"
@@ -16,7 +16,7 @@ inline constexpr uint64_t kBlockWorkspaceBytes = uint64_t{8} << 20;
 // fewer than 32 threads have fewer registers per thread.
 bool has_blocks(const Limits& limits);
 
-// Products of matrices with the same extents.
+// `matrices` products, which all have the extents `rows`, `columns` and `depth`.
 struct BlockProduct {
   uint32_t rows, columns, depth;
   uint64_t matrices;
@@ -24,7 +24,7 @@ struct BlockProduct {
 struct BlockPlan {
   uint32_t side;  // kLargeBlock or kSmallBlock
   uint32_t splits, split_depth;
-  uint64_t groups;  // all blocks of all splits
+  uint64_t groups;  // the number of blocks times the number of splits
 
   bool is_large() const { return side == kLargeBlock; }
   uint32_t group_size() const { return 2 * side; }

@@ -87,7 +87,8 @@ class Convolution : public Operator {
       return kit::unsupported(checked.op->name, ": padding of 2^28 and more is not supported, because kernels compute",
                               " positions in 32 bits; let core decompose it");
     }
-    // A product of f32 in full precision is as fast as one of a library, and includes the bias and the activation.
+    // The kernels for blocks compute a product of f32 in full precision as fast as a library, and also apply the bias
+    // and the activation.
     const bool keeps_pointwise =
         blocks && checked.desc.op == BP_OP_CONV && weight.dtype == BP_F32 && attributes.precision == BP_PRECISION_FULL;
     if (is_pointwise && !keeps_pointwise) {
@@ -168,8 +169,8 @@ class Convolution : public Operator {
   }
 
  protected:
-  // A matrix of the GEMM. The row index runs along axis `row` of the view, which is 0 or 1. The
-  // column index runs along the other of these two axes.
+  // A matrix of the GEMM. Its row index runs along axis `row` of the view, and `row` is 0 or 1. Its
+  // column index runs along the other one of the axes 0 and 1.
   struct Matrix {
     const View& view;
     uint32_t row;
@@ -201,7 +202,7 @@ class Convolution : public Operator {
     });
   }
 
-  // Describes the GEMMs except for `bias_bytes`, `immediates` and `activation`.
+  // Sets the parameters of the GEMMs that depend on the operator.
   virtual void describe(const Call& call, ConvParams& params) const = 0;
 
   // Calls `body` for each dimension of the image.
@@ -231,7 +232,8 @@ class Convolution : public Operator {
     params.columns = static_cast<uint32_t>(all_columns);
     params.depth = static_cast<uint32_t>(all_depth);
   }
-  // Sets the number of GEMMs, and the strides from one group of channels to the next.
+  // Sets the number of GEMMs, and the strides from one group of channels to the next. These strides of
+  // operands a and b are `a` and `b`.
   static void set_groups(ConvParams& params, uint32_t groups, int64_t a, int64_t b) {
     params.matrices = groups;
     params.group_strides[0] = params.row_strides[0] * params.rows;
@@ -424,7 +426,7 @@ class ConvWeight : public Convolution {
 void add_conv(Operators& operators) {
   for_dtypes(BP_SET_FLOATS & kComputed, [&](uint32_t dtype) {
     const auto add = [&](uint32_t op, OperatorEntry entry) {
-      entry.mixed = rules::kMixedParameters;  // only operators with a bias combine these dtypes
+      entry.mixed = rules::kMixedParameters;  // affects only operators with a bias, which may be f32
       operators.add(op, dtype, std::move(entry));
     };
     add(BP_OP_CONV, entry_of<Conv>(dtype));

@@ -77,7 +77,7 @@ class Iota : public Operator {
     nest.add(call.scalars[0], call.out().dtype);
     nest.add(call.scalars[1], call.out().dtype);
     Nest::Operand& counter = nest.add_absent();
-    counter.bytes = 1;  // the offset of the counter is the index of the first element along the axis
+    counter.bytes = 1;  // makes the counter's byte offset the index of its first element along the axis
     counter.strides[call.attributes<bp_axis_attributes>().axis] = 1;
     nest.merge();
     return launch_nest(launcher, program.kernels[0], nest, [](NestParams&, int64_t) {});

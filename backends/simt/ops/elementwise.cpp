@@ -16,7 +16,7 @@ class Gelu : public Map {
   }
 };
 
-// Operators with a kernel for inputs that are contiguous along different dimensions.
+// The operators that also have a kernel for inputs that are contiguous along different dimensions.
 class Arithmetic : public Map {
  public:
   using Map::Map;
@@ -41,7 +41,7 @@ class Arithmetic : public Map {
 
  private:
   enum Kernel : uint32_t { kBlocks = 2 };
-  static constexpr int64_t kLeast = 16;  // elements of the two dimensions of a matrix
+  static constexpr int64_t kLeast = 16;  // minimum extent of the two dimensions of a matrix
 };
 
 class Compare : public Map {

@@ -22,13 +22,13 @@ constexpr uint64_t tiles_of(uint64_t extent, uint64_t tile) { return (extent + t
 constexpr uint32_t kFewRowsGroup = 128;
 // Groups per compute unit that `chunks` tries to obtain by dividing k among the sub-groups of a group.
 constexpr uint64_t kChunksGroups = 4;
-// Bits of a load of the kernels for few rows.
+// Bits that a lane of the kernels for few rows loads at once.
 constexpr uint32_t kFewLoadBits = 128;
 
 bool is_for_few_rows(GemmKernel kernel) { return kernel >= kGemmChunksOne; }
 
-// The extents of a tile, and the numbers of sub-groups and tiles per group. `slices` sub-groups divide k, and `splits`
-// is the wanted number of splits.
+// The extents of a tile, and the numbers of sub-groups and tiles per group. `slices` is the number of sub-groups that
+// divide k among them, and `splits` is the wanted number of splits.
 struct GemmTiling {
   uint32_t rows, columns, subgroups, tiles_per_group;
   uint32_t slices = 1;
@@ -82,7 +82,7 @@ struct GemmTiling {
       return out;
     }
     const uint32_t subgroup_columns = width / FEW_LANES * few_columns(elements, out.rows);
-    // A round of a group must fit into local memory.
+    // The numbers of a for the chunks that a group loads in one round must fit into local memory.
     const uint32_t most = few_piece(elements, out.rows) / (FEW_LANES * few_steps(out.rows));
     const auto with_slices = [&](uint32_t slices) {
       GemmTiling next = out;
@@ -188,7 +188,7 @@ bool Gemm::fits_chunks(const Limits& limits) const {
 GemmKernel Gemm::fastest_kernel(const Limits& limits) const {
   if (is_immediate(kGemmA) || is_immediate(kGemmB)) return kGemmTiles;
   if (has_few_rows(limits) && weight_bits != 0) {
-    // The columns or rows of b must begin at a boundary of a load, if the first one does.
+    // If the first column (or row) of b begins at a multiple of kFewLoadBits, all others must do so too.
     const auto on_boundary = [&](int64_t stride) { return stride * weight_bits % kFewLoadBits == 0; };
     if (fits_chunks(limits) && (params.columns == 1 || on_boundary(params.column_strides[2]))) {
       return params.rows == 1 ? kGemmChunksOne : kGemmChunks;

@@ -25,14 +25,15 @@ enum GemmOperand : uint32_t { kGemmC, kGemmA, kGemmB, kGemmBias, kGemmOperands }
 // Bytes of workspace for partial sums, which have 4 bytes each.
 inline constexpr uint64_t kGemmWorkspaceBytes = uint64_t{1} << 20;
 
-// Returns whether plans contain the kernels for few rows. They need the registers of GPUs with wide sub-groups.
+// Returns whether plans contain the kernels for few rows. These kernels need as many registers per thread as GPUs with
+// sub-groups of at least 32 threads have.
 bool has_few_rows(const Limits& limits);
 
 // A matrix product. `params` may be the first member of a larger struct, such as QuantizedParams.
 struct Gemm {
   GemmParams& params;
   std::array<Place, SIMT_GEMM_OPERANDS> places{};
-  // Bits of an element of b if there are kernels for GPUs, or 0 otherwise. See has_few_rows().
+  // Bits of an element of b if the operator has the kernels for few rows, or 0 otherwise.
   uint32_t weight_bits = 0;
 
   // Sets rows, columns and batches from c and a, which have the same leading dimensions. The last
@@ -44,7 +45,8 @@ struct Gemm {
   void set_bias(const View& view);
   bool is_immediate(uint32_t operand) const { return (params.immediate >> operand & 1) != 0; }
 
-  // Merges each batch dimension along which b does not change into the rows.
+  // Merges the last batch dimensions into the rows, as long as b does not change along them and the rows of c
+  // and a keep one stride.
   void fold_batch_into_rows();
   // Makes the kernel compute the transpose of c. a and b must have the same dtype, and the product
   // must not have a bias.
@@ -58,10 +60,10 @@ struct Gemm {
   // with `params`, and has `bytes` bytes. Kernels take `operands` pointers.
   kit::Status enqueue(Launcher& launcher, const Program& program, GemmKernel kernel, const Call& call, void* whole,
                       uint32_t bytes, uint32_t operands);
-  // Like enqueue(), for the kernels of device/matmul_block.h. Both operands must be in memory.
+  // Like enqueue(), for the kernels of device/matmul_block.h. Operands a and b must be in memory.
   kit::Status enqueue_blocks(Launcher& launcher, const Program& program, const Call& call, void* whole, uint32_t bytes,
                              uint32_t operands);
-  // Enqueues the kernel that adds the partial sums in operand a, and applies the epilogue.
+  // Enqueues the kernel that adds the partial sums in operand a, and then applies the bias and the activation.
   kit::Status combine(Launcher& launcher, const Program& program, void* whole, uint32_t bytes, uint32_t operands);
 
  private:

@@ -10,16 +10,17 @@ namespace {
 constexpr uint64_t kSumBytes = sizeof(float), kPartAlignment = 256;
 // Maximum bytes of sums in the workspace. A larger product is divided by rows.
 constexpr uint64_t kMaxSumsBytes = uint64_t{64} << 20;
-// Maximum number of products into which a batch with several strides is divided.
+// Maximum number of products into which a batch is divided if one stride per operand cannot describe it.
 constexpr uint64_t kMaxBatchParts = 64;
-// Limits of the scratch memory. Libraries need it for split-K.
+// Limits of the scratch memory, in bytes. Libraries need this memory for split-K.
 constexpr uint64_t kMinScratchBytes = kGemmWorkspaceBytes, kMaxScratchBytes = uint64_t{32} << 20;
 
 constexpr uint64_t aligned_part(uint64_t bytes) {
   return (bytes + kPartAlignment - 1) / kPartAlignment * kPartAlignment;
 }
 
-// Depends only on the number of elements of c, so that a library chooses the same algorithm in each run.
+// Returns the bytes of scratch memory. They depend only on the number of elements of c, so that a library chooses the
+// same algorithm in each run.
 uint64_t scratch_bytes(uint64_t outputs) {
   constexpr uint64_t kSplits = 8;
   if (outputs > kMaxScratchBytes) return kMaxScratchBytes;
@@ -76,7 +77,7 @@ Matrix matrix_of(const Gemm& gemm, GemmOperand operand, uint32_t dtype, const Ba
   return {gemm.places[operand], dtype, p.row_strides[operand], p.column_strides[operand], batch.strides[operand]};
 }
 
-// Enqueues a part of a product that the library rejects, although it accepts the first part.
+// Enqueues kernels for a part of a product that the library rejected, although it accepted the first part.
 kit::Status multiply_with_kernels(Launcher& launcher, const Program& program, const Gemm& part, const Call& call) {
   GemmParams params = part.params;
   Gemm gemm{params, part.places, part.weight_bits};
@@ -84,7 +85,8 @@ kit::Status multiply_with_kernels(Launcher& launcher, const Program& program, co
   return gemm.enqueue(launcher, program, kernel, call, &params, sizeof(params), kGemmOperands);
 }
 
-// Computes sums in the workspace and c from the sums, for some rows at a time. `product` describes all rows.
+// The library stores sums in the workspace, and a kernel computes c from the sums, for as many rows at a time as fit
+// into the workspace. `product` describes all rows.
 kit::Result<bool> multiply_by_rows(Launcher& launcher, const Program& program, const Gemm& whole,
                                    const GemmTypes& types, MatrixProduct product, const Call& call) {
   const uint64_t row_bytes = product.columns * kSumBytes, room = product.scratch.offset - call.workspace.offset;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Matrix products that a library of the stack computes (Launcher::multiply), with the epilogues of
-// the kernels.
+// Matrix products that a library of the stack computes (Launcher::multiply). If the library cannot apply
+// the bias and the activation, a kernel applies them.
 #pragma once
 
 #include "ops/gemm.hpp"

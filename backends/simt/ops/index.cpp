@@ -61,7 +61,7 @@ class Gather : public Operator {
  private:
   enum Kernel : uint32_t { kElements, kRows, kQuads };
 
-  // Returns whether rows of out and of the index consist of quads at boundaries of a quad.
+  // Returns whether rows of out and of the index consist of quads: four elements at a multiple of their size.
   static bool has_quads(const Nest& nest, const Limits& limits) {
     if (limits.is_cpu || nest.rank == 0 || nest.shape[nest.rank - 1] % 4 != 0) return false;
     if (nest.operand[1].is_immediate || nest.operand[2].is_immediate) return false;
@@ -87,7 +87,8 @@ class Scatter : public Operator {
  public:
   explicit Scatter(uint32_t dtype) : module_(module_name("index_scatter", dtype)) {}
   // Returns UNSUPPORTED for mode ADD on f16 and bf16, because rounding each addition to 16 bits
-  // would exceed the error bound of a sum.
+  // would exceed the error bound of a sum. Also returns UNSUPPORTED for modes other than SET on f64,
+  // because kernels do not compute with f64.
   kit::Status prepare(const kit::CheckedDesc& checked, kit::PlanNeeds&) const override {
     const uint32_t dtype = checked.dtypes.first, mode = checked.attributes.as<bp_scatter_attributes>().mode;
     const bool half = dtype == BP_F16 || dtype == BP_BF16;

@@ -30,7 +30,7 @@ inline std::string moved_module(const char* source, uint32_t dtype) {
   return kit::text(source, "_", 8 * kit::dtype_bytes(dtype));
 }
 
-// Returns the numbers by which kernels divide indices below 2^31.
+// Returns the parameters with which kernels divide indices below 2^31 by `extent`.
 inline DivisorParams divisor_params(int64_t extent) {
   const auto divisor = static_cast<uint32_t>(std::max<int64_t>(extent, 1));
   const auto bits = static_cast<uint32_t>(std::bit_width(divisor - 1));

@@ -72,7 +72,7 @@ class Product : public Operator {
 
  private:
   const std::string module_, blocks_;
-  // Bits of an element of b if it is a float, or 0. Only products of floats have kernels for GPUs.
+  // Bits of an element of b if b is a float tensor, or 0 otherwise. Only products of floats have kernels for GPUs.
   const uint32_t weight_bits_;
 };
 

@@ -150,7 +150,8 @@ uint32_t elements_per_group(const Limits& limits, uint32_t group, uint64_t count
 uint32_t row_chunk(const Limits& limits, uint64_t count) {
   const uint32_t group = stream_group(limits);
   if (limits.is_cpu) return elements_per_group(limits, group, count);
-  // Lanes of a GPU load up to 16 elements at once, and a group makes several steps if all compute units have work.
+  // On a GPU, a chunk has 4 to 16 elements per lane, and more than 4 only if all compute units have work nevertheless.
+  // A lane loads up to 16 elements at once.
   const uint64_t steps = std::clamp<uint64_t>(count / (uint64_t{32} * group * limits.compute_units), 1, 4);
   return static_cast<uint32_t>(4 * group * steps);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The loops of a kernel, as dimensions with one stride per operand. merge() merges dimensions if
-// the strides of all operands allow this. It keeps the order of elements, because results depend on
-// this order.
+// the strides of all operands allow this. It keeps the order of elements, because the results of some
+// operators depend on this order.
 #pragma once
 
 #include <optional>
@@ -13,9 +13,9 @@ namespace backplane::simt {
 
 struct Nest {
   struct Operand {
-    Place place;                // null memory for an immediate
+    Place place;                // without memory if the operand is an immediate
     uint32_t bytes = 0;         // bytes per element
-    bool is_immediate = false;  // the value is `immediate`
+    bool is_immediate = false;  // whether the value is `immediate`, not in memory
     uint64_t immediate = 0;
     int64_t strides[SIMT_RANK] = {};  // elements
   };
@@ -44,11 +44,11 @@ struct Nest {
     operand[k].place.offset += static_cast<uint64_t>(elements * int64_t{operand[k].bytes});
   }
 
-  // Maximum number of elements per slice. Kernels add grid strides to 32-bit indices, which must
-  // not overflow.
+  // Maximum number of elements per slice. Kernels add the size of the grid to 32-bit indices, and the
+  // sum must not overflow.
   static constexpr int64_t kMaxCount = int64_t{1} << 30;
-  // Calls `body(slice, first)` for slices of at most `max_count` elements. `first` is the logical
-  // index of the first element of a slice.
+  // Calls `body(slice, first)` for slices of at most `max_count` elements. `first` is the row-major
+  // index of the first element of the slice in the whole nest.
   template <class Body>
   kit::Status for_slices(const Body& body, int64_t max_count = kMaxCount) const {
     return count() == 0 ? kit::Status{} : divide(*this, max_count, 0, body);
@@ -94,8 +94,8 @@ kit::Status launch(Launcher& launcher, uint32_t kernel, uint32_t groups, uint32_
   return launcher.launch({kernel, {groups, 1, 1}, group_size, places, &params, sizeof(params)});
 }
 
-// Returns the number of groups for `items` items, with `per_group` items per group. The maximum is
-// 32768, because kernels loop over the remaining items.
+// Returns the number of groups for `items` items, with `per_group` items per group. The result is at
+// most 32768: if there are more items, the kernels loop over them.
 constexpr uint32_t groups_for(uint64_t items, uint64_t per_group) {
   return static_cast<uint32_t>(std::clamp<uint64_t>((items + per_group - 1) / per_group, 1, 32768));
 }
@@ -113,9 +113,9 @@ uint32_t elements_per_group(const Limits& limits, uint32_t group, uint64_t count
 struct RowGroups {
   uint32_t groups, group_size;
 };
-// Returns the groups of a kernel that accesses elements of up to `bytes` bytes, and sets the size of teams. On a GPU,
-// short rows leave few threads idle: each thread of a group loads at least about 4 elements, or a team of a group
-// processes a row.
+// Returns the groups of a kernel that accesses elements of up to `bytes` bytes, and sets the size of teams. The sizes
+// leave few threads of a GPU idle if rows are short: a team of a group processes a row, or groups are so small that
+// each thread processes about 4 elements.
 RowGroups divide_rows(const Limits& limits, uint32_t bytes, RowParams& params);
 // Returns the number of elements per chunk of a row, for kernels whose parameters are RowParams.
 uint32_t row_chunk(const Limits& limits, uint64_t count);
@@ -126,14 +126,15 @@ uint32_t row_groups(const Limits& limits, const RowParams& params);
 // Enqueues one of two kernels over the elements of `nest`. `rows` is for contiguous rows, and `any`
 // for any strides. `option` is passed to the kernel.
 kit::Status launch_map(Launcher& launcher, uint32_t any, uint32_t rows, Nest nest, uint32_t option = 0);
-// Kernels that transpose blocks in registers (device/transpose.h). A plan of such kernels is for GPUs only.
+// Returns whether plans contain the kernels that transpose blocks in registers (device/transpose.h) or wide tiles. Only
+// plans for GPUs do.
 bool has_transposes(const Limits& limits);
-// Makes two dimensions the last ones, so that operand 0 is contiguous along the last one, and each other operand
-// along one of the two, but not all along the last one. Returns false if there are no such dimensions of at least
-// `least` elements.
+// Moves two dimensions of at least `least` elements to the end. Afterwards, operand 0 is contiguous along the last
+// dimension, and each other operand is contiguous along one of the two. At least one operand is contiguous along the
+// dimension before the last. Returns false if there are no such dimensions.
 bool transpose(Nest& nest, int64_t least);
-// Enqueues `kernel` over the blocks of a nest after transpose(), if all operands consist of whole blocks at boundaries
-// of lines. Otherwise returns no status.
+// Enqueues `kernel` over the blocks of a nest that transpose() has arranged. If some operand does not consist of whole
+// blocks, or its lines do not begin at multiples of a line, enqueues nothing and returns no status.
 std::optional<kit::Status> launch_blocks(Launcher& launcher, uint32_t kernel, const Nest& nest, uint32_t option = 0);
 // Enqueues `kernel` over the chunks of the rows of `nest`.
 kit::Status launch_rows(Launcher& launcher, uint32_t kernel, const Nest& nest, uint32_t option);

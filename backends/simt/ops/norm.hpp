@@ -32,8 +32,8 @@ struct NormGeometry {
     const View* view;  // null if the operand is absent
     NormRole role;
   };
-  // Returns loops over all dimensions. A dimension enumerates rows if its member `rows` is an axis.
-  // If this member is -1, the dimension enumerates the elements of a row.
+  // Returns loops over all dimensions. `rows` points to a member of NormDimension. A dimension
+  // enumerates rows if this member is an axis, and the elements of a row if this member is -1.
   TileNest nest(NormRole rows, std::initializer_list<Operand> operands) const;
   // Returns a dense f32 view of the mean or rstd of all rows.
   View statistic_at(const Place& place) const;

@@ -18,8 +18,8 @@ class NormBackward : public Operator {
   explicit NormBackward(uint32_t dtype)
       : module_(module_name("norm_bwd", dtype)), statistics_module_(module_name("norm", dtype)) {}
 
-  // The workspace contains partial results. If a statistic is absent, the workspace also contains
-  // the computed statistics of all rows, so the plan serves one size.
+  // The workspace contains partial results. If the operand mean or rstd is absent, the workspace also
+  // contains the computed means and rstds of all rows, so the plan serves one size.
   kit::Status prepare(const kit::CheckedDesc& checked, kit::PlanNeeds& needs) const override {
     stage_immediates(checked, needs);
     const bp_op_desc& desc = checked.desc;

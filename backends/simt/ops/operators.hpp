@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The functions that add the operators. Each function adds a family or a part of a family.
+// The functions that add operators. add_operators() adds all. Each other function adds a family or a part of one.
 #pragma once
 
 #include "operator.hpp"

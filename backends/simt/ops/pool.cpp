@@ -55,7 +55,7 @@ class Pool : public Operator {
     nest.add(x);
     std::fill_n(nest.operand[2].strides + 2, x.rank - 2, 0);
     Nest::Operand& counter = nest.add_absent();
-    counter.bytes = 1;  // the offset of the counter is the position of the first window
+    counter.bytes = 1;  // makes the counter's byte offset the index of its first window
     int64_t positions = 1;
     for (uint32_t i = y.rank; i-- > 2; positions *= y.shape[i]) counter.strides[i] = positions;
     if (positions > kMaxPositions) {

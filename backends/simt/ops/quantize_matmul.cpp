@@ -98,10 +98,11 @@ class QuantizedMatmul : public Operator {
     for (uint32_t i = 0; i < std::size(floats); ++i) params.types[i] = type_of(floats[i]);
   }
 
-  // The kernel `dots` requires contiguous operands, and steps that do not cross a block boundary.
+  // Returns the kernel to launch. The kernel `dots` requires operands that are contiguous along k, and steps that do
+  // not cross a block boundary.
   GemmKernel kernel(const Gemm& gemm, const QuantizedParams& params, const Limits& limits) const {
     const GemmParams& p = params.gemm;
-    // With more rows, integer sums need more registers than GPUs have.
+    // With more than one row, the kernel `chunks` of integers would need more registers than GPUs have.
     if (gemm.fits_chunks(limits) && (p.rows == 1 || !is_integer())) return p.rows == 1 ? kGemmChunksOne : kGemmChunks;
     const uint32_t step = params.bits == 4 ? 2 * limits.width : limits.width;
     const bool contiguous = p.column_strides[1] == 1 && p.row_strides[2] == 1 && (p.immediate & 6u) == 0;

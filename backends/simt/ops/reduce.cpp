@@ -11,8 +11,8 @@ namespace {
 constexpr int64_t kMaxPartials = 32768;
 constexpr uint64_t kPartialBytes = 16;
 
-// The dimensions of rows, and the dimensions within a row. Operand 0 is the output, and operand 1
-// the input.
+// The dimensions that enumerate rows (`outer`), and the dimensions within a row (`inner`). Operand 0 is
+// the output, and operand 1 is the input.
 struct Rows {
   Nest outer, inner;
 
@@ -63,7 +63,7 @@ enum Kernel : uint32_t { kGroup, kThread, kPartials, kTile };
 
 // The distribution of rows over threads.
 struct Distribution {
-  Kernel kernel;  // kThread: one thread per row or split, kTile: one group per tile, kGroup: one group
+  Kernel kernel;  // kThread: one thread per row or split, kGroup: one group per row or split, kTile: one group per tile
   uint32_t group_size;
   int64_t split_length;
   uint32_t tile;  // rows per tile, or 1
@@ -87,7 +87,7 @@ struct Distribution {
     const int64_t least = out.kernel == kThread ? 512 : limits.is_cpu ? 16384 : 4096;
     out.divide(count, extent, ceil_div(wanted, count), least);
     if (limits.is_cpu || out.kernel != kGroup) return out;
-    // The packs of a split begin at a boundary if those of the row do.
+    // A split begins at a multiple of kAlignment elements of its row, so its packs are aligned if those of the row are.
     if (out.split_length < extent) out.split_length = ceil_div(out.split_length, kAlignment) * kAlignment;
     out.group_size = group_for(limits, ceil_div(out.split_length, contiguous ? kThreadBytes / in.bytes : 8));
     return out;
@@ -103,7 +103,7 @@ struct Distribution {
   static constexpr int64_t kAlignment = 1024;  // elements
   static constexpr int64_t kTileBytes = 128;   // bytes of adjacent elements
   static constexpr int64_t kStrandLength = 8;  // minimum number of elements per strand, if there are several strands
-  // Groups per compute unit. With two groups of tiles, enough bytes are in flight.
+  // Groups per compute unit, of the kernels kGroup and kTile. With two groups of kTile, enough bytes are in flight.
   static constexpr int64_t kGroups = 8, kTileGroups = 2;
   static constexpr int64_t kThreadBytes = 128;  // bytes of a contiguous row that a thread loads at once
 
@@ -122,7 +122,7 @@ struct Distribution {
            (tile * outer.operand[1].bytes < kTileBytes || group / tile * kStrandLength > extent)) {
       tile *= 2;
     }
-    // Half a line if there are few tiles.
+    // A tile has half as many rows if there are few tiles.
     const auto tiles = [&] { return outer.count() / std::max<int64_t>(length, 1) * ceil_div(length, tile); };
     if (tile * outer.operand[1].bytes == kTileBytes && tiles() < 2 * limits.compute_units &&
         group / tile * 2 * kStrandLength <= extent) {
@@ -171,8 +171,8 @@ class Reduce : public Operator {
     if (one_axis && length > UINT32_MAX) {
       return kit::invalid_argument(call.op->name, ": the axis exceeds 2^32 - 1 elements; divide the input");
     }
-    // A slice has at most Nest::kMaxCount / 2 elements. A longer row has at most three slices for each
-    // Nest::kMaxCount / 2 of its elements. Each slice may end with a shorter split.
+    // A launch reduces a slice of each row, of at most Nest::kMaxCount / 2 elements. A longer row has at most three
+    // slices for each Nest::kMaxCount / 2 of its elements. Each slice may end with one more, shorter split.
     const int64_t slices = length <= Nest::kMaxCount / 2 ? 0 : 3 * ceil_div(length, Nest::kMaxCount / 2);
     const int64_t row_splits = whole ? 1 : splits + slices;
     const int64_t max_rows =
@@ -250,7 +250,7 @@ void add_reduce(Operators& operators) {
        {BP_OP_REDUCE_SUM, BP_OP_REDUCE_PROD, BP_OP_REDUCE_MAX, BP_OP_REDUCE_MIN, BP_OP_ARGMAX, BP_OP_ARGMIN}) {
     for_dtypes(kComputed & kit::find_op(op)->dtypes, [&](uint32_t dtype) {
       OperatorEntry entry = entry_of<Reduce>(op, dtype);
-      entry.mixed = rules::kMixedIndex;  // only argmax and argmin combine these dtypes
+      entry.mixed = rules::kMixedIndex;  // affects only argmax and argmin, whose output is an index
       operators.add(op, dtype, std::move(entry));
     });
   }

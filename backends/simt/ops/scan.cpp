@@ -82,7 +82,8 @@ class Cumsum : public Operator {
     const Limits& limits = launcher.limits();
     const int64_t extent = params.extra[0], count = params.count, length = params.shape[params.rank - 1];
     const bool across = params.strides[1][params.rank - 1] == 1 && params.extra[2] != 1 && params.extra[2] != -1;
-    // Barriers of small groups are short. Many slices need no large groups.
+    // Threads of small groups wait less at barriers. If there are many slices, small groups suffice to occupy the
+    // device.
     int64_t group = whole_group(limits), tile = 1, strands = 1;
     if (!across && count >= int64_t{limits.compute_units} * kManyGroups) {
       group = std::min<int64_t>(group, std::max(limits.width, kSmallGroup));
@@ -92,7 +93,7 @@ class Cumsum : public Operator {
     // The adjacent elements of a tile fill a cache line, or a half of it if there are few tiles.
     while (across && tile < length && tile * nest.operand[1].bytes < kTileBytes) tile *= 2;
     if (across && tile * nest.operand[1].bytes == kTileBytes && tiles() < 2 * limits.compute_units) tile /= 2;
-    // Short slices need few threads.
+    // If slices are short, a tile has more slices, or else a group has fewer threads, so that few threads are idle.
     while (tile < length && tile * 2 * strands <= group) tile *= 2;
     while (group > limits.width && group / 2 >= tile * strands) group /= 2;
     const int64_t step = group / tile * SCAN_ITEMS;

@@ -69,7 +69,7 @@ class Softmax : public Operator {
 void add_softmax(Operators& operators) {
   for_dtypes(kComputed & BP_SET_FLOATS, [&](uint32_t dtype) {
     OperatorEntry entry = entry_of<Softmax>(dtype);
-    entry.mixed = rules::kMixedWide;  // softmax_bwd does not combine these dtypes
+    entry.mixed = rules::kMixedWide;  // does not affect softmax_bwd, whose operands have the same dtype
     for (const uint32_t op : {BP_OP_SOFTMAX, BP_OP_LOG_SOFTMAX, BP_OP_SOFTMAX_BWD}) operators.add(op, dtype, entry);
   });
 }

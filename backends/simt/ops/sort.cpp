@@ -43,7 +43,7 @@ class Sort : public Operator {
                   x_stride = std::exchange(nest.add(call.in(0)).strides[axis], 0);
     if (nest.count() == 0) return {};
     Nest::Operand& counter = nest.add_absent();
-    counter.bytes = 1;  // the offset of the counter is the index of the first element along the axis
+    counter.bytes = 1;  // makes the counter's byte offset the index of its first element along the axis
     counter.strides[axis] = 1;
     const int64_t extent = call.in(0).shape[axis];
     if (extent > int64_t{1} << 30) {

@@ -157,14 +157,15 @@ uint32_t access_of(std::span<const int64_t> lane_strides, uint32_t main, uint32_
 
 namespace {
 
-// Whether the elements of a row of operand `k` have one stride.
+// Returns whether the elements of a row of operand `k` have one stride.
 bool has_one_stride(const TileNest::Dimensions& elements, uint32_t k) {
   return elements.rank <= 1 ||
          (elements.rank == 2 && elements.strides[k][0] == elements.strides[k][1] * elements.shape[1]);
 }
 
-// Whether element 0 of each row and of each segment is at a multiple of `pack` elements. `row_rank` is the number of
-// dimensions that enumerate rows or packs of rows.
+// Returns whether element 0 of each row and of each segment is at a multiple of `pack` elements. `row_rank` is the
+// number of dimensions that enumerate rows or packs of rows, and `segment_rank` the number of those that enumerate
+// segments.
 bool has_packs(const TileNest& nest, const Place& place, uint32_t k, uint32_t row_rank, uint32_t segment_rank,
                int64_t pack, uint32_t bytes) {
   const auto whole = [&](int64_t stride) { return stride % pack == 0; };
@@ -206,7 +207,7 @@ std::optional<TeamGrid> TeamGrid::of(const TileNest& nest, const Limits& limits,
     const int64_t pack = SIMT_PACK_BYTES / bytes[1];
     if (!kernels.packed || extent < 4 * pack) return std::nullopt;
     if (!all(main, [&](uint32_t k) { return elements.strides[k][last] == 1; })) return std::nullopt;
-    // Few long rows are divided into splits, so that all compute units have work.
+    // TileGrid divides few long rows into splits, so that all compute units have work.
     if (count < units && extent > 2 * most * SIMT_TEAM_VALUES) return std::nullopt;
     out.team = static_cast<uint32_t>(power_above(divide_up(extent, SIMT_TEAM_VALUES), 1, most));
     out.group_size = out.team > limits.width ? out.team : static_cast<uint32_t>(std::min<int64_t>(most, 128));
@@ -227,10 +228,10 @@ std::optional<TeamGrid> TeamGrid::of(const TileNest& nest, const Limits& limits,
         return rows.strides[k][outer] == 1 && has_packs(nest, places[k], k, outer, 1, word, bytes[1]);
       }))
     return std::nullopt;
-  // The kernels load a shared operand once for all rows of a group.
+  // The kernels load an element of a shared operand once for all rows of a group, so rows must not differ in it.
   if (!all(shared, [&](uint32_t k) { return rows.strides[k][outer] == 0; })) return std::nullopt;
-  // The fewer rows a group has, the longer are the rows that fit into its registers. 8 threads access whole sectors
-  // of memory.
+  // The fewer rows a group has, the longer are the rows that fit into its registers. 8 threads with adjacent rows
+  // access a whole sector of 32 bytes.
   const int64_t columns = rows.shape[outer];
   if (columns < 8 * word) return std::nullopt;
   out.interleaved = true;

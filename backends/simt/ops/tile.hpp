@@ -18,7 +18,8 @@ inline constexpr int64_t kTilePartials = 8192;
 inline constexpr uint64_t kTilePartialBytes = 16;
 inline constexpr uint64_t kTileWorkspaceBytes = kTilePartials * kTilePartialBytes;
 
-// The dimensions of rows, and the dimensions within a row. Operand 1 determines their order.
+// The dimensions that enumerate rows (`rows`), and the dimensions within a row (`elements`). The strides of operand 1
+// determine the order of the dimensions.
 struct TileNest {
   struct Dimensions {
     uint32_t rank = 0;
@@ -34,7 +35,7 @@ struct TileNest {
     bool mergeable(uint32_t d) const;
   };
   Dimensions rows, elements;
-  std::array<int64_t, kTileOperands> advance = {};  // offset of each operand from its element 0, in elements
+  std::array<int64_t, kTileOperands> advance = {};  // elements from each operand's element 0 to the slice's first row
 
   // Adds a dimension. The dimension enumerates elements of a row if `inner` is true, and rows
   // otherwise. `strides` has one stride per operand.
@@ -56,7 +57,7 @@ struct TileGrid {
   // anyway.
   bool caches;
 
-  // `reduces` states whether the kernel needs a reduction over the whole row.
+  // Returns the distribution for a kernel. `reduces` states whether the kernel needs a reduction over the whole row.
   static TileGrid of(const TileNest& nest, const Limits& limits, bool reduces);
   void fill(const TileNest& nest, u32* shape, u32& lanes) const;
 };
@@ -102,7 +103,7 @@ struct TileOperands {
   }
 };
 
-// Returns SIMT_ACCESS_* for masks of main and shared operands.
+// Returns the entry of SIMT_ACCESS_* for the operands in the masks `main` and `shared`.
 uint32_t access_of(std::span<const int64_t> lane_strides, uint32_t main, uint32_t shared);
 
 // Returns the parameters of a launch of all splits.
@@ -140,12 +141,13 @@ TileParams<Places, Operands> tile_params(const TileNest& nest, const TileGrid& g
   return out;
 }
 
-// The kernels of an operator, as numbers in Program::kernels. The kernels for rows in registers (device/rows.h) exist
-// on GPUs only: for rows in packs of 16 bytes, for other rows, and for interleaved rows.
+// The kernels of an operator, as numbers that Program::kernels contains. Only plans for GPUs have kernels for rows in
+// registers (device/rows.h): for rows in packs of 16 bytes, for other rows, and for interleaved rows.
 struct TileKernels {
   uint32_t tiles;
   std::optional<uint32_t> packed = {}, unaligned = {}, columns = {};
-  bool deterministic = false;  // the choice must not depend on addresses, because the order of sums depends on it
+  // Whether the choice of the kernel must not depend on addresses. The order of sums depends on the kernel.
+  bool deterministic = false;
 
   // Adds the kernels for rows in registers, whose indices in `program` are given, if the device has them.
   TileKernels& add_rows(const Limits& limits, const Program& program, uint32_t packed_index, uint32_t unaligned_index) {
@@ -164,12 +166,12 @@ struct TileKernels {
 
 // The distribution of rows over teams of threads that keep the rows in registers.
 struct TeamGrid {
-  bool interleaved;  // teams have adjacent rows
-  bool packed;       // rows consist of packs of 16 bytes
+  bool interleaved;  // whether adjacent rows are one element apart in memory
+  bool packed;       // whether rows consist of packs of 16 bytes
   uint32_t team, group_size, groups;
   int64_t blocks, splits;
 
-  // Returns nothing if `kernels` contains no kernel for the rows, or if they are better divided into tiles. `main`
+  // Returns nothing if `kernels` contains no kernel for the rows, or if tiles are better for these rows. `main`
   // and `shared` are masks of the operands that are present. `splits` states whether the kernel for interleaved rows
   // may divide rows.
   static std::optional<TeamGrid> of(const TileNest& nest, const Limits& limits, const TileKernels& kernels,
@@ -190,8 +192,8 @@ TeamParams<Places, Operands> team_params(const TileNest& nest, const TeamGrid& t
                                          const TileOperands<Places, Operands>& operands) {
   TileGrid grid{};
   grid.tile = teams.interleaved ? SIMT_TILE_THREADS : SIMT_TILE_GROUP;
-  grid.group_size = teams.interleaved ? teams.team * static_cast<uint32_t>(sizeof(uint32_t)) / operands.bytes[1]
-                                      : 1;  // adjacent rows
+  // The number of adjacent rows of a group.
+  grid.group_size = teams.interleaved ? teams.team * static_cast<uint32_t>(sizeof(uint32_t)) / operands.bytes[1] : 1;
   grid.blocks = teams.blocks;
   grid.splits = teams.splits;
   grid.split_chunks = (nest.elements.count() + teams.splits - 1) / teams.splits;
@@ -210,8 +212,8 @@ std::optional<TeamGrid> teams_of(const TileKernels& kernels, TilePasses passes, 
                       operands.present & operands.shared, passes == TilePasses::kReduce);
 }
 
-// Enqueues a kernel for all rows. `fill(params)` sets the parameters that are specific to the kernels, in
-// TileParams.
+// Enqueues the kernels that process all rows. `fill(params)` sets the fields of TileParams whose meaning the kernels
+// define.
 template <int Places, int Operands, class Fill>
 kit::Status launch_tiles(Launcher& launcher, const TileKernels& kernels, TilePasses passes, const TileNest& nest,
                          const TileOperands<Places, Operands>& operands, const Fill& fill) {

@@ -17,8 +17,8 @@ constexpr bool counts(int64_t count, int64_t extent) {
   return extent <= kMaxCounted && extent * extent < count * (extent + 384);
 }
 
-// Returns whether one bound for all selected elements is faster than a search per selected element. To find the bound
-// costs about as much as searches for 20,000 / (extent + 3,200) elements.
+// Returns whether the kernel topk_filter, which computes one bound for all selected elements, is faster than a search
+// per selected element. The bound costs about as much as 20,000 / (extent + 3,200) searches.
 constexpr bool filters(int64_t count, int64_t extent) { return extent > 1024 && count * (extent + 3200) >= 20000; }
 
 class TopK : public Operator {
@@ -66,7 +66,7 @@ class TopK : public Operator {
     };
     if (counts(count, extent)) {
       Nest::Operand& counter = nest.add_absent();
-      counter.bytes = 1;  // the offset of the counter is the index of the first element along the axis
+      counter.bytes = 1;  // makes the counter's byte offset the index of its first element along the axis
       counter.strides[axis] = 1;
       nest.merge();
       return launch_nest(launcher, program.kernels[kCount], nest, fill, 1);

@@ -13,7 +13,7 @@
 
 namespace backplane::simt {
 
-// Logs a warning for the user.
+// A function that logs a warning for the user.
 using Log = std::function<void(const std::string& line)>;
 
 // The device, and the properties that determine the binary of a kernel.
@@ -36,7 +36,7 @@ class CompiledKernels {
   // kernel wait for one compilation. A failure contains the driver's log. `log` receives failures
   // of the cache, which are not fatal.
   kit::Result<uint32_t> get(const KernelName& name, const Log& log);
-  // Returns the file that contains the binary of a compiled module, if files are kept.
+  // Returns the file for the binary of a compiled module, or nothing if the user's setting keeps no files.
   std::optional<cache::CacheFile> file_of(std::span<const uint32_t> module) const;
 
  protected:
@@ -47,7 +47,7 @@ class CompiledKernels {
     std::string function;
     Module module = nullptr;
   };
-  // Returns a compiled kernel.
+  // Returns the entry of kernel `number`.
   const Entry& entry(uint32_t number);
   const std::deque<Entry>& entries() const { return entries_; }
   // Returns the words of a module, or nothing if there is no such module.
@@ -65,7 +65,7 @@ class CompiledKernels {
 
   const CompilerTarget target_;
   const std::optional<std::string> folder_;
-  cache::CacheKey key_;  // without the digest of a module
+  cache::CacheKey key_;  // the part of the key that all modules share; file_of() adds the digest of the module
   std::mutex mutex_;     // guards the containers, but not the entries
   std::map<std::pair<std::string, std::string>, Entry*> names_;
   std::deque<Entry> entries_;  // the index is the kernel's number

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests the kernels of attention for GPUs, and the choice of kernels. The threads of a group are coroutines, so the
-// test needs no device, and each width of sub-groups is tested.
+// Tests the kernels of `attention` for GPUs, and the choice of kernels. The threads of a group are coroutines, so the
+// tests need no device, and can choose the width of sub-groups.
 #include "ops/attention.hpp"
 
 #include <gtest/gtest.h>
@@ -116,11 +116,11 @@ u32 host_shuffle(u32 x, u32 from) { return Group::shuffled(x, lane() ^ from); }
 
 namespace {
 
-// Executes launches at once.
+// Executes a kernel on the host when it is launched.
 class HostLauncher : public Launcher {
  public:
   HostLauncher(const Limits& limits, KernelNames names) : Launcher(limits), names_(std::move(names)) {}
-  std::vector<std::string> functions;  // those that were launched
+  std::vector<std::string> functions;  // the kernels that were launched
   std::vector<Launch> launches;
   bool executes = true;
 
@@ -313,8 +313,8 @@ void expect_row(Attend& attend, int64_t batch, int64_t head, int64_t query) {
   }
 }
 
-// Executes a call on devices with each width, and compares the results with those of f64. Returns the functions that
-// the device with sub-groups of 32 lanes launched.
+// Executes a call on a device with sub-groups of 32 lanes and on one with 64 lanes, and compares the results with those
+// of f64. Returns the functions that the device with 32 lanes launched.
 std::vector<std::string> expect_attention(const Shape& s, uint32_t compute_units = 2) {
   std::vector<std::string> out;
   for (const uint32_t width : {32u, 64u}) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests the reductions that GPUs execute: packs of rows, and tiles of adjacent rows.
+// Tests the reductions that only GPUs execute: of rows in packs, and of tiles of adjacent rows.
 #define SIMT_HOST 1
 #define SIMT_T F32
 #define SIMT_T_BITS 32
@@ -51,7 +51,7 @@ TEST(ReducePacks, ResultsAreRightAndDoNotDependOnAddresses) {
     const std::vector<float> x = numbers(kRows * extent);
     std::vector<float> first;
     for (uint32_t shift = 0; shift < 4; ++shift) {
-      // The address of element `shift` is a multiple of 16 bytes plus 4 * shift.
+      // The address of x's element 0 is 4 * shift bytes after a multiple of 16 bytes.
       alignas(16) static float memory[3 * 3001 + 4];
       std::memcpy(memory + shift, x.data(), x.size() * sizeof(float));
       ReduceParams p = contiguous_rows(kRows, extent);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests the loop over a row with packs, which only GPUs execute otherwise. The threads of a group run one after
+// Tests map_row() with packs, a loop over a row that otherwise only GPUs execute. The threads of a group run one after
 // the other.
 #define SIMT_HOST 1
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@
 
 namespace {
 
-// Elements with guard values around them. `first` moves the first element from the memory's alignment, 16 bytes.
+// Elements with guard values around them. The first element is `first` elements after a multiple of 16 bytes.
 template <class T>
 class Elements {
  public:
@@ -21,7 +21,7 @@ class Elements {
   }
   T* data() { return memory_.data() + kGuard + first_; }
   T& operator[](uint32_t i) { return data()[i]; }
-  // Returns whether memory outside `count` elements is as it was.
+  // Returns whether the memory outside the first `count` elements is unchanged.
   bool is_intact(uint32_t count) const {
     for (size_t i = 0; i < memory_.size(); ++i) {
       const bool inside = i >= kGuard + first_ && i < kGuard + first_ + count;
@@ -140,7 +140,7 @@ struct Increment {
 };
 
 TEST(Teams, ProcessAllChunksOfShortRows) {
-  // 37 rows of 40 elements that are 48 elements apart, and a group size that is not a multiple of the team.
+  // 37 rows of 40 elements, 48 elements apart. Two groups of 64 threads consist of teams of 8, 16 or 64 threads.
   constexpr uint32_t kRows = 37, kColumns = 40, kDistance = 48;
   for (const uint32_t team : {8u, 16u, 64u}) {
     for (const uint32_t chunk : {16u, 40u, 256u}) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests the scan in tiles, which GPUs execute.
+// Tests the kernel scan_tile, which only GPUs execute.
 #define SIMT_HOST 1
 #define SIMT_T F32
 #define SIMT_T_BITS 32
@@ -20,7 +20,7 @@ using namespace backplane::simt::test;
 
 constexpr uint32_t kGroup = 64;
 
-// Slices in a tensor of the shape [outer, extent, length] or [outer, length, extent].
+// Slices in a tensor of the shape [outer, extent, length] if `is_across` is true, or [outer, length, extent] otherwise.
 struct Layout {
   uint32_t outer, length, extent;
   bool is_across;  // whether adjacent slices are one element apart

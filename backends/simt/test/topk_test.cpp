@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests the selection with a bound, which GPUs execute.
+// Tests the kernel topk_filter, which selects with a bound and which only GPUs execute.
 #define SIMT_HOST 1
 #define SIMT_T F32
 #define SIMT_T_BITS 32
@@ -49,7 +49,7 @@ void expect_selection(const std::vector<float>& x, uint32_t wanted, uint32_t shi
   for (uint32_t i = 0; i < wanted; ++i) EXPECT_EQ(bits_of_float(values[i]), bits_of_float(x[order[i]])) << i;
 }
 
-// Calls function(i) for the elements of a slice, and selects from it.
+// Tests selections from slices whose element i is function(i).
 template <class Function>
 void expect_selections(const Function& function) {
   for (const uint32_t extent : {1025u, 5000u}) {
@@ -77,7 +77,8 @@ TEST(TopkFilter, OrdersNanInfinitiesAndZeros) {
     return i % 17u == 0 ? Limits::quiet_NaN() : i % 5u == 0 ? -0.0f : i % 3u == 0 ? Limits::infinity() : 0.0f;
   });
 }
-// With 64 threads, a part has 20 of 5,000 elements, so that 60 parts have more elements than local memory can hold.
+// To select 256 of 5,000 elements, 64 threads divide the slice into 256 parts of about 20 elements. All positive
+// elements are in 60 parts, and these about 1,200 elements are more than local memory can hold.
 TEST(TopkFilter, SelectsIfTheElementsThatRemainExceedLocalMemory) {
   expect_selections(
       [](uint32_t i) { return i / 8u % 64u < 15u ? static_cast<float>(i) + 1.0f : -static_cast<float>(i); });

@@ -29,7 +29,8 @@ struct Memory {
   std::vector<Word> words;
 };
 
-// A copy of [bands, rows, columns] whose input is contiguous along the rows.
+// Returns the parameters of kernels on operands of the shape [bands, rows, columns]. Operand 1 is contiguous along the
+// second dimension, and the other operands along the last.
 NestParams matrices(uint32_t bands, uint32_t rows, uint32_t columns) {
   NestParams p{};
   p.rank = 3;
@@ -92,7 +93,7 @@ TEST(Tiles, ContainEachElementOfAnyMatrix) {
 
 template <class Index>
 void expect_gathered() {
-  // out[i, j] = x[index[i, j], j] for 3 rows of 8 elements, and x of 5 rows with a stride of 2 elements.
+  // out[i, j] = x[index[i, j], j]. `out` has 3 rows of 8 elements. `x` has 5 rows, whose elements are 2 apart.
   constexpr uint32_t kRows = 3, kColumns = 8, kExtent = 5;
   Memory<Bits> x(kExtent * kColumns * 2), out(kRows * kColumns);
   Memory<Index> index(kRows * kColumns);

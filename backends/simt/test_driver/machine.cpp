@@ -192,7 +192,7 @@ std::shared_ptr<Module> Module::from_spirv(Machine& machine, std::span<const std
   cl_device_id device = machine.device();
   const bool built = clBuildProgram(program, 1, &device, "", nullptr, nullptr) == CL_SUCCESS;
   // The runtime loads its compiler at the first compilation, and the compiler registers exit
-  // handlers.
+  // handlers. The handlers of the test driver are registered again after these, so that they run first.
   static const bool registered = (DriverCall::stop_at_exit(), Work::finish_at_exit(), true);
   if (built && registered) {
     return std::shared_ptr<Module>(new Module(program));

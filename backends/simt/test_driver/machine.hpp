@@ -20,8 +20,8 @@
 
 namespace backplane::simt::test_driver {
 
-// Prints the violated rule and ends the process. Use it for violations that the API defines as
-// undefined behavior.
+// Prints the violated rule and ends the process. Test drivers call this function for violations that
+// the API defines as undefined behavior.
 [[noreturn]] void violation(const std::string& rule);
 
 // Returns the code that `TEST_DRIVER_FAIL` requests for this call of `function`, or 0. The variable
@@ -46,7 +46,7 @@ class Machine {
 
   cl_device_id device() const { return device_; }
   cl_context context() const { return context_; }
-  // Returns a zeroed value if the device does not know `name`.
+  // Returns the property `name` of the device, or a zeroed value if the device does not know it.
   template <class T>
   T info(cl_device_info name) const {
     T out{};
@@ -88,17 +88,17 @@ class Machine {
 class Signal {
  public:
   explicit Signal(Machine& machine);
-  // No pending command may set the signal or wait for it.
+  // When the signal is destroyed, no pending command may set the signal or wait for it.
   ~Signal();
   Signal(const Signal&) = delete;
   Signal& operator=(const Signal&) = delete;
 
   bool is_set() const;
-  // Returns false after `timeout_ns` nanoseconds.
+  // Waits until the signal is set. Returns false if it is not set after `timeout_ns` nanoseconds.
   bool wait(uint64_t timeout_ns) const;
   // Returns the time in nanoseconds at which a queue set the signal, or 0.
   uint64_t time() const;
-  // Returns whether commands that set the signal or wait for it have not ended.
+  // Returns whether some command that sets the signal or waits for it has not ended.
   bool is_pending() const;
   void reset();
 

@@ -19,7 +19,7 @@ struct Signal::State {
   bool set = false;
   uint64_t time = 0;
   uint32_t setters = 0;           // commands in flight that set the signal
-  std::vector<cl_event> waiters;  // barriers that wait for the signal, or that have ended
+  std::vector<cl_event> waiters;  // barriers that wait for the signal, and ended ones that are not yet released
 
   ~State() {
     for (cl_event each : waiters) clReleaseEvent(each);
@@ -39,7 +39,7 @@ cl_event new_gate(Machine& machine) {
   return out;
 }
 
-// Returns the delay of every signal, from TEST_DRIVER_DELAY_US.
+// Returns the time, from TEST_DRIVER_DELAY_US, by which queues set each signal late.
 std::chrono::microseconds delay() {
   static const auto value =
       std::chrono::microseconds(std::strtoul(setting("TEST_DRIVER_DELAY_US", "0").c_str(), nullptr, 10));

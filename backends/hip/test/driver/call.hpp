@@ -34,7 +34,7 @@ inline std::span<const std::byte> arguments_of(void** params, void** extra) {
   return {static_cast<const std::byte*>(extra[1]), *static_cast<const std::size_t*>(extra[3])};
 }
 
-// Declares entry_NAME for each function that the plugin calls. The library exports it as NAME.
+// Declares entry_NAME for each function NAME that the plugin calls. The library exports entry_NAME as NAME.
 #define BP_HIP(name, ...) \
   extern "C" __attribute__((visibility("default"))) hipError_t entry_##name(__VA_ARGS__) asm(#name);
 #include "runtime/functions.def"
