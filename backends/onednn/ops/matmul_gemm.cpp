@@ -64,8 +64,8 @@ void run_gemm(const Call& call) {
   if (!done) add_to_product(sum, product, call.out());
 }
 
-// Returns whether the elements of a row are not adjacent, so that a pass over the row reads a cache line for
-// each element.
+// Returns whether adjacent elements of a row are neither contiguous nor the same element. A pass over such a
+// row may read a cache line for each element.
 bool has_distant_elements(const bp_tensor_desc& view) {
   const int64_t stride = view.strides[view.rank - 1];
   return view.shape[view.rank - 1] > 1 && stride != 0 && stride != 1;
