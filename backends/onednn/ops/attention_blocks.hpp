@@ -44,7 +44,7 @@ struct Target {
   int64_t stride;
 };
 
-// Computes out = alpha * op(a) * op(b) + beta * out. If the depth is 0, so is the product. beta is 0 or 1.
+// Computes out = alpha * op(a) * op(b) + beta * out. beta must be 0 or 1. A product of depth 0 is 0.
 inline void multiply(const Sgemm& sgemm, char op_a, char op_b, int64_t rows, int64_t cols, int64_t depth, float alpha,
                      const Rows& a, const Rows& b, float beta, const Target& out) {
   if (rows == 0 || cols == 0) return;

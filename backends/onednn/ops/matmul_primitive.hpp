@@ -49,8 +49,8 @@ bool specializable(const bp_tensor_desc& out);
 // for one size; an operand has no elements; or the GEMM is at least as fast as a primitive.
 bool prefers_any_size(const bp_op_desc& desc);
 
-// Returns the first two inputs and the output of `desc`. Requests that core stages those of them whose layout
-// is slow in oneDNN, and returns the dense layout for them.
+// Returns the first two inputs and the output of `desc`. If the layout of one of these operands is slow in
+// oneDNN, requests that core stages the operand, and returns its dense layout.
 MatmulOperands fast_operands_of(const bp_op_desc& desc, kit::Prepared& prepared);
 
 // Creates a primitive. Returns null if oneDNN has no fast implementation for these layouts.

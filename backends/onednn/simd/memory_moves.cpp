@@ -35,8 +35,8 @@ using Block = hn::CappedTag<Word, 16 / sizeof(Word)>;
 template <class Word>
 using Wide = std::conditional_t<sizeof(Word) <= 2, Line<Word>, Block<Word>>;
 
-// low_pairs and high_pairs interleave the words of the lower or upper half of each block of two vectors. Each
-// pair of adjacent words is returned as one word of twice the size.
+// low_pairs and high_pairs interleave the words of the lower or upper half of each block of two vectors. Two
+// interleaved words become one word of twice the size.
 template <class D, class V>
 HWY_INLINE auto low_pairs(D d, V a, V b) {
   return hn::BitCast(hn::RepartitionToWide<D>(), hn::InterleaveLower(d, a, b));

@@ -68,7 +68,7 @@ struct QuantizedPanel {
   int64_t group_bytes, column_bytes, chunk_bytes;
   int64_t columns;           // number of columns, at most `width`
   int64_t depth;             // number of weights of a column
-  int64_t block, block_end;  // number of weights of a block, and of the first block from the panel's beginning on
+  int64_t block, block_end;  // weights per block; end of the first block, counted from the panel's first weight
   // Parameters as [block][width]. zeros and minima may be null.
   const float *scales, *zeros, *minima;
   int64_t width;      // a multiple of 4 and of the number of lanes

@@ -70,7 +70,7 @@ def fold(node: NodeProto, inputs: "list[Any]", opset: int) -> "Optional[list[np.
         with np.errstate(all="ignore"):
             results = evaluate(node, feeds, opset)
     except Exception as failure:  # the evaluator raises exceptions of many types
-        if "No implementation for operator" in str(failure):  # for an early opset
+        if "No implementation for operator" in str(failure):  # the opset is too old
             return None
         raise Refusal(f"the shape arithmetic fails: {type(failure).__name__}: {failure}") from None
     return [np.asarray(each) for each in results]

@@ -100,7 +100,7 @@ class Node:
         return self.value(place).shape
 
     def dtype(self, place: int = 0) -> str:
-        """Returns the Backplane dtype of an input. Raises Refusal if Backplane has no such dtype."""
+        """Returns the Backplane dtype of an input. Raises Refusal if there is none for its element type."""
         kind = self.value(place).kind
         name = dtypes.of_onnx(kind)
         return name if name is not None else self.fail(f"Backplane has no dtype for {dtypes.onnx_name(kind)}")

@@ -208,7 +208,8 @@ def pad(n: Node):
 
 
 def mirrored(places: np.ndarray, extent: int, mode: str) -> np.ndarray:
-    """Returns, for each place, the position in the input whose element padding of this mode repeats."""
+    """Returns, for each place (a position that may be outside the input), the position of the input element
+    that padding repeats there."""
     if mode == "edge":
         return np.clip(places, 0, extent - 1)
     if mode == "wrap":

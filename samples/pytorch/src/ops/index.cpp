@@ -77,8 +77,8 @@ at::Tensor& scatter_add_out(const at::Tensor& self, int64_t dim, const at::Tenso
   return out;
 }
 
-// Returns a view of the vector `index` with the extents of `like` in all dimensions except `dim`. Its stride is
-// 0 except along `dim`.
+// Returns a view of the vector `index` with the extents of `like` in all dimensions except `dim`. In these
+// dimensions, the stride of the view is 0.
 at::Tensor index_along(const at::Tensor& index, const at::Tensor& like, int64_t dim) {
   c10::DimVector shape(static_cast<size_t>(like.dim()), 1);
   shape[static_cast<size_t>(dim)] = index.numel();
