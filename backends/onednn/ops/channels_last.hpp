@@ -22,8 +22,8 @@ struct OperandMasks {
   uint32_t inputs, outputs;
 };
 
-// Requests in `needs` that core stages each operand that is not dense. The operands in the masks `images` may
-// also be channels-last; core does not stage them then.
+// Requests in `needs` that core stages each operand that is not dense. If an operand in the masks `images` is
+// channels-last, core does not stage it.
 inline void stage_all_but(const OperandMasks& images, const kit::CheckedDesc& checked, kit::PlanNeeds& needs) {
   const kit::PlanNeeds dense = kit::common_needs(checked, true), any = kit::common_needs(checked, false);
   const auto accepted = [](uint32_t mask, const bp_tensor_desc* views, uint32_t count) {

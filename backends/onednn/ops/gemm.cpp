@@ -69,8 +69,8 @@ class Gemm {
       : tile_(gemm_tile()), epilogue_(epilogue), integer_(out.dtype == BP_I32) {
     const uint32_t r = out.rank - 2, c = out.rank - 1;
     View addend = epilogue.sum != nullptr && epilogue.sum->c != nullptr ? *epilogue.sum->c : View{};
-    // If there are few columns, this class computes the transposed product, unless its dot products would be
-    // short.
+    // If there are few columns, this class computes the transposed product, unless the dot products of that
+    // product would be short.
     const bool swaps = out.shape[c] < out.shape[r] && out.shape[c] <= kSkinnyRows &&
                        (a.strides[r] == 1 || a.shape[c] >= kDotDepth || out.shape[r] <= kSkinnyRows);
     if (epilogue.bias == nullptr && epilogue.activation == nullptr && swaps) {

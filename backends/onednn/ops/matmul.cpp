@@ -23,8 +23,8 @@ using dnnl_api::Md;
 using dnnl_api::Type;
 
 // oneDNN 2.6 computes i8 x i8 as u8 x i8 and adds a correction in f32. The correction is exact if the sums are
-// below 2^24. For depths above this limit, this file shifts `a` to u8 and corrects the result in integer
-// arithmetic.
+// below 2^24. If the depth exceeds kExactDepthOfI8, this file shifts `a` to u8 and corrects the result in
+// integer arithmetic.
 constexpr int64_t kExactDepthOfI8 = 512;
 // The product of i8 and i8 for any depth, computed as a * b = (a + 128) * b - 128 * (ones * b). The products on
 // the right multiply u8 by i8, which is exact. A row of ones is appended to a + 128, so that one multiplication

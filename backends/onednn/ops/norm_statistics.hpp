@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stores for the outputs of norms that contain the statistics (mean and rstd) of rows.
+// Functions that store the statistics (mean and rstd) of rows in the outputs of a norm.
 #pragma once
 
 #include <limits>

@@ -190,10 +190,10 @@ uint32_t contiguous_across(const LoopNest<N>& nest, const std::array<int64_t, N>
   return nest.rank();
 }
 
-// Runs a nest in which an input is contiguous along dimension d. Processes plane by plane; a plane spans
-// dimension d and the innermost dimension. For a copy, the next tile is the next one along d, so that tiles
-// read adjacent cache lines. For other kernels, it is the next one along the innermost dimension, along which
-// the other operands are contiguous.
+// Runs a nest in which an input is contiguous along dimension d, plane by plane. A plane spans dimension d and
+// the innermost dimension. For a copy, consecutive tiles follow each other along d, so that they read adjacent
+// cache lines. For other kernels, consecutive tiles follow each other along the innermost dimension, along
+// which the other operands are contiguous.
 template <std::size_t N>
 void run_transposed(const LoopNest<N>& nest, Tiling<N> each, uint32_t d) {
   const uint32_t inner = nest.rank() - 1;

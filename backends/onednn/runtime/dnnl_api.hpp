@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The differences between the APIs of oneDNN 2.x and 3.x. The other files of the plugin call this file instead.
+// The differences between the APIs of oneDNN 2.x and 3.x. The other files of the plugin use the names of this
+// file.
 #pragma once
 
 #include <cstdlib>

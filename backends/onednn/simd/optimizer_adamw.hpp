@@ -9,8 +9,7 @@ namespace backplane::onednn {
 struct AdamwStep {
   float keep1, add1, keep2, add2;  // beta1, 1 - beta1, beta2 and 1 - beta2
   float correction2, epsilon;
-  // `rate` is the learning rate / the correction of the first moment, and `decay` the learning rate * the
-  // weight decay.
+  // rate = learning rate / correction of the first moment; decay = learning rate * weight decay
   float rate, decay;
 };
 // Updates `count` parameters and both moments of each parameter in place.

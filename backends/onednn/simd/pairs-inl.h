@@ -126,7 +126,7 @@ HWY_INLINE V exp2_fit(D d, V s) {
     }
   };
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
-  // reduce returns s - floor(s), or 0 if s is infinite. scalef multiplies by 2^floor(s).
+  // _mm512_reduce_ps returns s - floor(s), or 0 if s is infinite. _mm512_scalef_ps multiplies by 2^floor(s).
   const V r{_mm512_reduce_ps(s.raw, _MM_FROUND_TO_NEG_INF)};
   return V{_mm512_scalef_ps(polynomial(r).raw, s.raw)};
 #else

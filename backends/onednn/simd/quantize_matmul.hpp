@@ -18,7 +18,8 @@ constexpr int64_t chunk_weights(uint32_t bits) { return kChunkBytes * 8 / bits; 
 
 // Maximum number of rows of a call, and the exact number of columns of each call.
 inline constexpr int64_t kDotRows = 4, kDotColumns = 4;
-// Kernels read whole vectors of parameters, so the caller appends this many finite numbers to the last block.
+// Kernels read whole vectors of parameters, so at least this many finite numbers must follow the parameters of
+// the last block.
 inline constexpr int64_t kParameterPadding = 16;
 
 struct QuantizedDots {

@@ -41,8 +41,8 @@ HWY_INLINE Counter round_of(Counter at, V64 multiply0, V64 multiply1, V64 key0, 
           hn::Xor(hn::Xor(hn::ShiftRight<32>(first), at.word3), key1), first};
 }
 
-// Applies the rounds to two counters at once. While a round of one counter waits for its products, the
-// processor computes the round of the other counter.
+// Applies the rounds to two groups of counters at once. While a round of one group waits for its products, the
+// processor computes the round of the other group.
 HWY_INLINE void philox(Counter& left, Counter& right, uint64_t key) {
   constexpr uint32_t kWeyl0 = 0x9E3779B9, kWeyl1 = 0xBB67AE85;
   constexpr int kRounds = 10;

@@ -82,8 +82,8 @@ HWY_INLINE hn::Vec<D> load(D d, const bf16* from) {
   const hn::Rebind<uint16_t, D> narrow;
   return hn::BitCast(d, hn::ShiftLeft<16>(hn::PromoteTo(du, hn::LoadU(narrow, &from->bits))));
 }
-// Whether Highway converts f16 correctly. On x86, it uses instructions from AVX2 on. On older x86 targets, its
-// conversions truncate, and do not convert NaN and infinities.
+// Whether Highway converts f16 correctly. On x86, Highway uses conversion instructions from AVX2 on. On older
+// x86 targets, its conversions truncate, and do not convert NaN and infinities.
 inline constexpr bool kConvertsHalf = !HWY_ARCH_X86 || HWY_TARGET <= HWY_AVX2;
 
 // The tag of a vector of 16-bit words that has as many lanes as a vector of D.

@@ -46,8 +46,8 @@ float maximum_of(D d, const T* x, int64_t count) {
   return maximum;
 }
 
-// Maps the bits of 16-bit floats to 16-bit integers in the same order. Applied to such an integer, it returns
-// the bits. Positive NaNs are the greatest integers, and negative NaNs the least.
+// Maps the bits of 16-bit floats to 16-bit integers in the same order. Applied to such integers, the function
+// returns the bits. Positive NaNs are the greatest integers, and negative NaNs the least.
 template <class DI, class VI>
 HWY_INLINE VI ordered(DI di, VI bits) {
   return hn::Xor(bits, hn::And(hn::ShiftRight<15>(bits), hn::Set(di, 0x7FFF)));
@@ -97,8 +97,8 @@ float greatest_of(D d, const T* x, int64_t count) {
 enum class Kept : uint8_t { nothing, exponentials, differences };
 
 // A step for each_pair. It sums e^(x - maximum). It stores the exponentials, or the differences x - maximum, in
-// `kept`: first the first vector of each pair, then the second. It also prefetches the same elements of `next`,
-// so that reading the next row overlaps with arithmetic.
+// `kept`: the first vector of each pair, then the second. It also prefetches the same elements of `next`, so
+// that reading the next row overlaps with arithmetic.
 template <class T, Kept kKept>
 struct Exponentials {
   float* kept;
