@@ -188,8 +188,8 @@ void Model::attention_backward(const Activations& activations, const Activations
               {part(gradients.qkv, 0), part(gradients.qkv, 1), part(gradients.qkv, 2)}, &attributes);
 }
 
-// Adds the gradient that flows through the embedding to the gradient of the token table, which already contains
-// the gradient that flows through the output layer. Also computes the gradient of the positions.
+// Adds the gradient that flows through the embedding to the gradient of the token table. The latter already
+// contains the gradient that flows through the output layer. Also computes the gradient of the positions.
 void Model::embedding_backward(const bp::Tensor& tokens, const Activations& activations,
                                const Gradients& gradients) const {
   const bp::Tensor& dx = gradients.residual;

@@ -53,7 +53,7 @@ Call::Call(uint32_t op, const at::Tensor& on) : device_(on.device()), call_{} {
 
 namespace {
 
-// Makes an absent operand of `view`. Does not set the extents and strides, because the library reads none
+// Makes `view` an absent operand. Does not set the extents and strides, because the library reads none
 // beyond the rank.
 bph_tensor& cleared(bph_tensor& view) {
   std::memset(&view, 0, offsetof(bph_tensor, shape));

@@ -36,7 +36,7 @@ struct Overload<name, kernel> {
   }
 };
 
-// Registers the overloads of a family. Its name is the name of the source file.
+// Registers the overloads of a family. The family's name is the name of the source file.
 class Family {
  public:
   Family(torch::Library& library, const char* name) : library_(library), name_(name) {}
