@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Tests that a plugin with a few operators fails no case of CORE and passes its operators' cases:
+"""Tests that a plugin with few operators fails no case of CORE, and passes all cases of its own operators:
 certify_test.py [--skip-without-device] COMMAND LIBRARY OPERATOR..."""
 import os
 import sys

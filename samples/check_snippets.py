@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Checks that every C and C++ snippet of a page is a region of a compiled sample: check_snippets.py
-[--write] ROOT PAGE...
+"""Checks that every C and C++ snippet of a page is a region of a compiled sample: check_snippets.py [--write]
+ROOT PAGE...
 
-A line `<!-- FILE [REGION] -->` precedes a snippet's fence. In FILE, the comments [REGION] and
-[/REGION] mark the region. Without a region, the snippet is the file without its licence line.
---write copies the samples' text into the pages instead of checking them."""
+A line `<!-- FILE [REGION] -->` precedes the fence of a snippet. In FILE, the comments [REGION] and [/REGION]
+mark the beginning and the end of the region. Without REGION, the snippet is the whole file without its licence
+line. With --write, the script does not check the pages, but copies the samples' text into them."""
 import os
 import pathlib
 import re
@@ -25,13 +25,14 @@ def region(root, file, name):
     marked = re.search(rf"^[^\n]*\[{name}\][^\n]*\n(.*?)^[^\n]*\[/{name}\][^\n]*$", text, re.M | re.S)
     if not marked:
         raise KeyError(f"{file} has no region [{name}]")
-    # Removes the markers of regions inside this region.
+    # Removes the markers of other regions inside this region.
     unmarked = re.sub(r"^\s*(?://|/\*) \[/?\w+\].*\n", "", marked[1], flags=re.M)
     return textwrap.dedent(unmarked).strip("\n") + "\n"
 
 
 def compare(root, text):
-    """Returns the page's text with the samples' regions, and the problems of its current text."""
+    """Returns the page with its snippets replaced by the samples' regions, and the problems of its current
+    snippets."""
     faults = []
 
     def visit(match):

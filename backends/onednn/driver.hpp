@@ -15,8 +15,9 @@
 
 namespace backplane::onednn {
 
-// The environment variable that sets the team size of streams. The device option `threads` takes
-// precedence over the variable. The default is the number of available processors.
+// The environment variable that sets the number of threads of a team, which a stream uses for large work. The
+// device option `threads` takes precedence over this variable. The default is the number of processors that the
+// process may use.
 inline constexpr const char* kThreadsVariable = "BACKPLANE_ONEDNN_THREADS";
 inline constexpr const char* kThreadsOption = "threads";
 inline constexpr int kMaxThreads = 1024;
@@ -30,8 +31,8 @@ class Device : public kit::HostDevice {
   kit::Result<Stream*> create_stream(const bp_stream_desc&) {
     return make_stream([threads = threads_] { set_team_size(threads); });
   }
-  // oneDNN creates a primitive for the team size of the creating thread, so the plan is created
-  // with the team size of the streams.
+  // oneDNN creates a primitive for the team size of the creating thread. Therefore this thread has the team
+  // size of the streams while it creates the plan.
   kit::Status create_plan(const bp_op_desc* desc, Plan** out, bp_plan_info& info) {
     const TeamSize team(threads_);
     return HostDevice::create_plan(desc, out, info);

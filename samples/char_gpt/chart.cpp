@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Draws a chart with scales, ticks and lines.
+// Draws a line chart with axes, ticks and lines.
 #include "chart.hpp"
 
 #include <fmt/format.h>
@@ -10,13 +10,13 @@
 namespace char_gpt {
 namespace {
 
-// The size is small, so that text stays readable if a phone scales the chart down.
+// The size is small, so that the text of a chart stays readable if a phone scales the chart down.
 constexpr double kWidth = 460, kHeight = 270, kLeft = 40, kRight = 12, kTop = 12, kBottom = 40;
 
-constexpr size_t kLineStyles = 8;  // number of line styles in the page; further lines reuse these styles
+constexpr size_t kLineStyles = 8;  // number of line styles on the page; line i has style i % kLineStyles
 
 struct Axis {
-  double low, high, step;  // `low` and `high` are the ends of the data; ticks are multiples of `step`
+  double low, high, step;  // `low` and `high` are the ends of the axis; ticks are multiples of `step`
 
   double map(double value, double begin, double end) const {
     return begin + (end - begin) * (std::clamp(value, low, high) - low) / (high - low);

@@ -17,9 +17,8 @@ struct Rule {
   double y;
 };
 
-// Draws a line chart. Lines have the CSS classes line-0, line-1, ..., and later lines are drawn on
-// top. `label` describes the chart for screen readers. Names are escaped. Points that are not
-// finite are omitted.
+// Returns a line chart. Line i has the CSS class line-i, and later lines are drawn on top of earlier ones.
+// `label` describes the chart for screen readers. Names are escaped. Points that are not finite are omitted.
 std::string line_chart(const std::string& label, const std::string& x_name, const std::vector<Line>& lines,
                        const std::vector<Rule>& rules = {});
 

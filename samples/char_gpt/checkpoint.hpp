@@ -24,8 +24,8 @@ struct Checkpoint {
   State state;
 };
 
-// Replaces `file` atomically, so that a crash leaves either the old or the new file. On failure,
-// throws std::runtime_error with the system's reason and keeps the old file.
+// Replaces `file` atomically, so that a crash leaves either the old or the new file. On failure, throws
+// std::runtime_error with the system's reason, and leaves the old file unchanged.
 void save_checkpoint(const std::filesystem::path& file, const Checkpoint& checkpoint);
 
 // Throws std::runtime_error if the file is missing, truncated or damaged, or has another format or

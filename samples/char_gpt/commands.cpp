@@ -39,7 +39,7 @@ Corpus corpus_of(const Options& options) {
                      options.config.context);
 }
 
-// Converts a compressed size to bits per character.
+// Converts the compressed size of `count` characters to bits per character.
 double per_character(size_t gzip_bytes, size_t count) {
   return 8 * static_cast<double>(gzip_bytes) / static_cast<double>(count);
 }
@@ -48,11 +48,11 @@ std::string weight_hash(const State& state) {
   return fmt::format("{:016x}", XXH3_64bits(state.parameters.data(), state.parameters.size() * sizeof(float)));
 }
 
-// The training curve, and the bits per character of the held-out text at some steps.
+// The training curve, and the bits per character of the held-out text (`known`) after some of the steps.
 struct Course {
   Curve curve;
   std::vector<std::pair<int64_t, double>> known;
-  double processor_seconds = 0;  // processor time of all threads; like curve.seconds, excludes evaluations
+  double processor_seconds = 0;  // processor time of all threads; without the time of evaluations, like curve.seconds
 };
 
 Course run_steps(Trainer& trainer, const Options& options, int64_t stop, const std::string& held_out,

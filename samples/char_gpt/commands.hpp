@@ -13,8 +13,8 @@
 namespace char_gpt {
 
 struct Options {
-  std::string plugin;             // name or path, optionally with ":INDEX"; if empty, the library chooses
-  int threads = 1;                // threads per stream, for plugins with this option
+  std::string plugin;             // name or path, with an optional suffix ":INDEX"; if empty, the library chooses
+  int threads = 1;                // threads per stream; only for plugins with the option `threads`
   bool native = true;             // whether composites run natively if the plugin implements them
   std::vector<std::string> text;  // files and directories; if empty, the repository's documents
   std::string html, json;         // files for the reports; no report if empty
@@ -22,7 +22,7 @@ struct Options {
   Config config;
   Schedule schedule;
   int64_t stop = 0;         // step after which training stops; 0 means schedule.steps
-  int64_t evaluations = 8;  // number of evaluations on the held-out text, evenly spaced
+  int64_t evaluations = 8;  // number of evaluations on the held-out text, at equal distances in steps
   std::string load, save;   // checkpoint files; no checkpoint if empty
 
   Writing writing;

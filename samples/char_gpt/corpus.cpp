@@ -83,12 +83,12 @@ std::vector<fs::path> repository_documents(const fs::path& program) {
 
 size_t gzip_bytes(const std::string& text) {
   z_stream stream{};
-  constexpr int gzip_window = 15 + 16, most_memory = 9;  // the settings of gzip; 16 selects the gzip format
+  constexpr int gzip_window = 15 + 16, most_memory = 9;  // the settings of `gzip -9`; + 16 selects the gzip format
   if (deflateInit2(&stream, Z_BEST_COMPRESSION, Z_DEFLATED, gzip_window, most_memory, Z_DEFAULT_STRATEGY) != Z_OK)
     throw std::runtime_error("text: zlib has run out of memory");
   const std::unique_ptr<z_stream, decltype(&deflateEnd)> end(&stream, deflateEnd);
   std::vector<Bytef> packed(deflateBound(&stream, text.size()));
-  std::string input = text;  // zlib needs a pointer to non-const
+  std::string input = text;  // a copy, because zlib needs a pointer to bytes that are not const
   stream.next_in = reinterpret_cast<Bytef*>(input.data());
   stream.avail_in = static_cast<uInt>(input.size());
   stream.next_out = packed.data();

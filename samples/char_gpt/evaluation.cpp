@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Evaluates overlapping windows of a text. Each window after the first predicts only the characters
-// in its later half.
+// Evaluates overlapping windows of a text. The first window predicts all its characters. Each later window
+// predicts only the characters in its second half.
 #include "evaluation.hpp"
 
 #include <algorithm>
@@ -19,16 +19,16 @@ std::vector<int32_t> codes(const std::string& text) {
 
 namespace {
 
-// The destructor waits for the stream, even after an exception. The memory of the scope is freed
-// only after this wait.
+// Waits for the stream at the end of its scope, even after an exception. Memory that was declared earlier in
+// the scope is freed only after this wait.
 class Drain {
  public:
   explicit Drain(const bp::Stream& stream) : stream_(stream) {}
   ~Drain() {
     try {
       stream_.wait();
-      // Ignores an error of the wait. An earlier call reports the error, and a failed stream no
-      // longer uses borrowed memory.
+      // Ignores an error of the wait, because an earlier call has reported it. A failed stream no longer uses
+      // borrowed memory.
     } catch (const bp::Error&) {
       return;
     }

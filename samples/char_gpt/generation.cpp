@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Draws characters from the logits of the last character.
+// Draws each character of a text from the logits at the last position.
 #include "generation.hpp"
 
 #include <algorithm>
@@ -38,11 +38,12 @@ size_t draw(const Logits& logits, double temperature, double at) {
     left -= weights[code];
     if (weights[code] > 0 && left < 0) return code;
   }
-  return likeliest;  // reached only if `at` is near 1 and rounding errors add up
+  return likeliest;  // reached only if `at` is near 1 and rounding errors leave `left` at 0 or more
 }
 
-// Returns the logits of the next character, from the last `context` characters of the text. Packs the
-// weights when the text first has `context` characters, because all later predictions have this size.
+// Returns the logits of the next character, which the model predicts from the last `context` characters of the
+// text. If the text has at least `context` characters, all later predictions have this size, so the function
+// packs the weights once.
 Logits predict(const bp::Stream& stream, const Model& model, const std::string& text,
                std::optional<ProductWeights>& packed) {
   const int64_t context = model.config().context;

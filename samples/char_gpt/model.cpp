@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A GPT. x begins as the sum of the embeddings of tokens and positions. Each block adds
-// mix(attention(norm(x))) to x, and then adds down(gelu(up(norm(x)))). The logits are the product of
+// A GPT. x is the residual stream, which begins as the sum of the embeddings of tokens and positions. Each
+// block adds mix(attention(norm(x))) to x, and then adds down(gelu(up(norm(x)))). The logits are the product of
 // norm(x) and the transposed table of token embeddings.
 #include "model.hpp"
 
@@ -32,7 +32,7 @@ void layer_norm_backward(const bp::Stream& stream, const bp::Tensor& dx, const b
   bp::execute(stream, BP_OP_NORM_BWD, {dy, x, gain, mean, rstd}, {dx, d_gain, d_bias}, &attributes);
 }
 
-// y = x w^T + bias. The bias is optional.
+// Computes y = x w^T + bias. The bias is optional.
 void linear(const bp::Stream& stream, const bp::Tensor& y, const bp::Tensor& x, const bp::Tensor& weight,
             const bp::Tensor& bias = {}) {
   const auto attributes = bp::attributes<BP_OP_LINEAR>();
@@ -42,7 +42,8 @@ void linear(const bp::Stream& stream, const bp::Tensor& y, const bp::Tensor& x, 
     bp::execute(stream, BP_OP_LINEAR, {x, weight}, {y}, &attributes);
 }
 
-// Returns the weight in the layout that the device prefers for `rows` rows, or the plain weight.
+// Returns the weight in the packed layout that the device prefers for inputs of `rows` rows. Returns the plain
+// weight if the device prefers it.
 bp::Tensor packed(const bp::Stream& stream, int64_t rows, const bp::Tensor& weight, const bp::Tensor& bias = {}) {
   const auto shaped = [&](int64_t columns) { return bp::Tensor({}, 0, weight.dtype(), {rows, columns}, {columns, 1}); };
   const bp::Tensor x = shaped(weight.extent(1)), y = shaped(weight.extent(0));
@@ -62,8 +63,8 @@ void linear_backward(const bp::Stream& stream, const bp::Tensor& dx, const bp::T
   bp::matmul(stream, dx, dy, weight);
 }
 
-// Returns part `part` of `parts` of a tensor [M, parts * C], as a view [batch, heads, length, C /
-// heads]. The parts of a tensor [M, 3C] are 0 query, 1 key and 2 value.
+// Divides a tensor [M, parts * C] into `parts` tensors [M, C], and returns number `part` as a view [batch,
+// heads, length, C / heads]. The parts of a tensor [M, 3C] are query (0), key (1) and value (2).
 bp::Tensor heads_of(const bp::Tensor& tensor, const Activations& of, const Config& config, int64_t part,
                     int64_t parts) {
   return tensor.reshape({of.batch, of.length, parts, config.heads, config.width / config.heads})
@@ -187,8 +188,8 @@ void Model::attention_backward(const Activations& activations, const Activations
               {part(gradients.qkv, 0), part(gradients.qkv, 1), part(gradients.qkv, 2)}, &attributes);
 }
 
-// Adds the embedding's part to the gradient of the token table. The gradient already contains the
-// part of the output layer.
+// Adds the gradient that flows through the embedding to the gradient of the token table. The latter already
+// contains the gradient that flows through the output layer. Also computes the gradient of the positions.
 void Model::embedding_backward(const bp::Tensor& tokens, const Activations& activations,
                                const Gradients& gradients) const {
   const bp::Tensor& dx = gradients.residual;
@@ -209,8 +210,8 @@ void Model::backward(const Activations& activations, const bp::Tensor& tokens, G
   for (size_t i = weights_.blocks.size(); i-- > 0;) {
     const Block &weight = weights_.blocks[i], &dw = d.blocks[i];
     const Activations::Block& a = activations.blocks[i];
-    // The tensor `residual` is the gradient of the block's output, and therefore of each summand of
-    // the output.
+    // `residual` is the gradient of the block's output. The output is a sum, so it is also the gradient of each
+    // summand.
     linear_backward(stream_, gradients.active, dw.down_weight, dw.down_bias, gradients.residual, a.active,
                     weight.down_weight);
     bp::execute(stream_, BP_OP_ACTIVATION_BWD, {gradients.active, a.up}, {gradients.active}, &gelu);

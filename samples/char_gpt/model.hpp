@@ -12,8 +12,8 @@
 
 namespace char_gpt {
 
-// Results of the forward pass that the backward pass needs. There are `batch` texts of `length`
-// characters each. M is batch * length, and C is the width.
+// The results of a forward pass that the backward pass needs. There are `batch` texts with `length` characters
+// each. M is batch * length, C is the width of the residual stream.
 struct Activations {
   struct Block {
     backplane::Tensor in, norm1, mean1, rstd1;  // [M,C], [M,C], [M,1], [M,1]
@@ -25,7 +25,7 @@ struct Activations {
 
   int64_t batch, length;
   std::vector<Block> blocks;
-  backplane::Tensor out, norm, mean, rstd;  // the last block's output and its normalisation
+  backplane::Tensor out, norm, mean, rstd;  // output of the last block, and its normalisation
   backplane::Tensor logits;                 // [M, vocabulary]
 };
 
@@ -38,8 +38,8 @@ struct Gradients {
   backplane::Tensor mixed, qkv, active;      // [M,C], [M,3C], [M,4C]
 };
 
-// The weights of the products in the forward pass. A weight is packed, unless the device prefers the plain
-// weight. A plain weight shares the model's memory.
+// The weights that the forward pass multiplies. Each weight is packed if the device prefers a packed layout.
+// Otherwise it is a view of the model's parameters.
 struct ProductWeights {
   struct Block {
     backplane::Tensor qkv, mix, up, down;
@@ -50,26 +50,27 @@ struct ProductWeights {
 
 class Model {
  public:
-  // Borrows the stream. Shares the parameters, a vector of count_parameters(config).all elements of
-  // f32, or of f64 if the device supports f64. Owns the gradients.
+  // The model uses `stream`, which must outlive it. `parameters` is a vector of count_parameters(config).all
+  // elements of f32, or of f64 if the device supports f64. The model shares this vector with the caller, and
+  // owns the gradients.
   Model(const backplane::Stream& stream, const Config& config, const backplane::Tensor& parameters);
 
   const Config& config() const { return config_; }
-  // The gradients of the parameters, in the parameters' layout.
+  // The gradients of the parameters, in the same layout as the parameters.
   const backplane::Tensor& gradients() const { return gradients_; }
   uint32_t dtype() const { return gradients_.dtype(); }
 
-  // Enqueues the forward pass of `tokens` ([M], i32). The result is in activations.logits. If the
-  // parameters are constant, `products` may be the result of pack(M).
+  // Enqueues the forward pass of `tokens` ([M], i32). The result is in activations.logits. The caller may pass
+  // the result of pack(M) in `products` while the parameters do not change.
   void forward(Activations& activations, const backplane::Tensor& tokens) const;
   void forward(Activations& activations, const backplane::Tensor& tokens, const ProductWeights& products) const;
-  // Enqueues the packing of the weights for forward passes of `rows` characters in total.
+  // Enqueues the packing of the weights, for forward passes of M = `rows` characters.
   ProductWeights pack(int64_t rows) const;
-  // Enqueues the computation of the loss and of the gradient of the logits. Stores the mean loss
-  // over M, in nats, in `loss` (rank 0).
+  // Enqueues the computation of the loss, and of the gradient of the logits. Stores the mean loss of the M
+  // characters, in nats, in `loss` (rank 0).
   void score(const Activations& activations, const backplane::Tensor& targets, const backplane::Tensor& loss,
              const Gradients& gradients) const;
-  // Enqueues the backward pass. Call `score` first. The result is in gradients().
+  // Enqueues the backward pass. Call score() first. The result is in gradients().
   void backward(const Activations& activations, const backplane::Tensor& tokens, Gradients& gradients) const;
 
  private:

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes each report as an HTML page: a headline, curves, a text or a table, and properties of the run.
+// Writes each report as an HTML page with a headline, charts, the generated text or a table, and properties of
+// the run.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -74,8 +75,8 @@ std::string fact_list(const Facts& facts, const char* css_class) {
   return html + "</dl></section>\n";
 }
 
-// Converts losses to bits per character. Averages adjacent steps, so that there are at most `most`
-// points.
+// Converts a curve of losses to bits per character. Averages adjacent steps, so that the line has at most
+// `most` points.
 Line to_line(const Curve& curve, size_t most) {
   Line line{curve.name, {}};
   const size_t stride = std::max<size_t>(1, (curve.losses.size() + most - 1) / most);

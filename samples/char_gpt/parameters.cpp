@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Divides the parameter vector into views, and draws the initial values.
+// Divides the parameter vector into views, and initializes the parameters.
 #include "parameters.hpp"
 
 #include <fmt/format.h>
@@ -19,7 +19,7 @@ void check_range(const char* name, int64_t value, int64_t most) {
     throw std::runtime_error(fmt::format("model: {} is {}; it must be 1 to {}", name, value, most));
 }
 
-// Calls `visit(tensor, shape)` for each matrix, in the order of the vector.
+// Calls `visit(tensor, shape)` for each matrix, in the order of the parameter vector.
 template <class Visit>
 void for_each_matrix(const Config& config, Weights& weights, const Visit& visit) {
   const int64_t c = config.width;
@@ -79,10 +79,9 @@ Weights::Weights(const Config& config, const bp::Tensor& vector) : blocks(static
 void initialize(const bp::Stream& stream, const Config& config, const bp::Tensor& vector, uint64_t seed) {
   Weights weights(config, vector);
   uint64_t counter = 0;
-  // The standard deviation is 0.02 for the tables, as in GPT-2. The deviation is 1 / sqrt(3 *
-  // inputs) for the other matrices, so that small widths learn from the first step. For matrices
-  // that write to the residual stream, the deviation is also divided by the square root of their
-  // number, as in GPT-2.
+  // The standard deviation of the tables is 0.02, as in GPT-2. For all other matrices, it is 1 / sqrt(3 *
+  // inputs), so that models of small width learn from the first step. For matrices that write to the residual
+  // stream, it is also divided by the square root of the number of these matrices, as in GPT-2.
   const double deep = 1 / std::sqrt(2.0 * static_cast<double>(config.blocks));
   const auto draw = [&](const bp::Tensor& tensor, const bp::Dims& shape) {
     bool is_residual = false;
@@ -90,13 +89,13 @@ void initialize(const bp::Stream& stream, const Config& config, const bp::Tensor
       is_residual |= tensor.offset() == block.mix_weight.offset() || tensor.offset() == block.down_weight.offset();
     const bp::Tensor bits = bp::Tensor::empty(stream, BP_U32, shape);
     bp::philox(stream, bits, seed, counter);
-    // A philox block has four elements.
+    // Advances the counter to the next unused block. A philox block has four elements.
     counter += static_cast<uint64_t>((shape.product() + 3) / 4);
     // Keeps 24 bits, because f32 represents every 24-bit integer exactly.
     bp::shr(stream, bits, bits, bp::Tensor::scalar(BP_U32, 8));
     bp::cast(stream, tensor, bits);
     const bool is_table = tensor.offset() <= weights.positions.offset();
-    // The limit of a uniform distribution is sqrt(3) standard deviations.
+    // A uniform distribution on [-limit, limit] has the standard deviation limit / sqrt(3).
     const double limit =
         is_table ? 0.02 * std::sqrt(3.0) : (is_residual ? deep : 1) / std::sqrt(static_cast<double>(shape[1]));
     bp::mul(stream, tensor, tensor, bp::Tensor::scalar(tensor.dtype(), std::ldexp(limit, -23)));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The size of the model, and its parameters as one vector and as views of the vector.
+// The size of the model, and its parameters: one vector, and views of parts of this vector.
 #pragma once
 
 #include <backplane/backplane.hpp>
@@ -22,8 +22,7 @@ struct Config {
   bool operator==(const Config&) const = default;
 };
 
-// Throws std::runtime_error if a number is out of range. The message names the number and its
-// range.
+// Throws std::runtime_error if a number is out of range. The message states the number and its range.
 void check(const Config& config);
 
 struct Block {
@@ -33,14 +32,15 @@ struct Block {
   backplane::Tensor norm1_gain, norm1_bias, norm2_gain, norm2_bias;  // [C]
 };
 
-// Views of a parameter vector, or of a gradient vector, which has the same layout.
+// Views of a parameter vector, or of a gradient vector with the same layout.
 struct Weights {
   backplane::Tensor tokens;     // [vocabulary, C], the embedding and the weights of the output layer
   backplane::Tensor positions;  // [context, C]
   std::vector<Block> blocks;
   backplane::Tensor norm_gain, norm_bias;  // [C]
 
-  // The vector begins with the matrices, because weight decay applies only to matrices.
+  // Makes views of `vector`. The vector begins with the matrices, because weight decay applies only to
+  // matrices.
   Weights(const Config& config, const backplane::Tensor& vector);
 };
 
@@ -49,7 +49,7 @@ struct ParameterCount {
 };
 ParameterCount count_parameters(const Config& config);
 
-// Enqueues the initialization of the parameters. philox draws the matrices, so that every device
+// Enqueues the initialization of the parameters. The operator philox draws the matrices, so that every device
 // starts with the same bits.
 void initialize(const backplane::Stream& stream, const Config& config, const backplane::Tensor& vector, uint64_t seed);
 

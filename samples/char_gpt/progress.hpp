@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shows a progress bar on a terminal, and prints plain lines elsewhere.
+// Shows a progress bar on a terminal. If the output is not a terminal, prints only the lines.
 #pragma once
 
 #include <string>

@@ -19,7 +19,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Converts to text and replaces invalid UTF-8, which the model may write.
+// Converts JSON to text. Replaces invalid UTF-8, which the model may generate.
 std::string dump(const Json& json) { return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n"; }
 
 Json to_object(const Facts& facts) {

@@ -16,9 +16,10 @@ using Facts = std::vector<std::pair<std::string, std::string>>;  // name and val
 
 struct TrainingReport {
   Curve curve;                                    // training losses, one per step
-  std::vector<std::pair<int64_t, double>> known;  // step, and bits per character of the held-out text
-  double gzip = 0;                                // bits per character of the held-out text with `gzip -9`
-  double gzip_behind_training = 0;                // like `gzip`, but gzip has first read the training text
+  std::vector<std::pair<int64_t, double>> known;  // number of a step, and bits per character of the held-out text
+                                                  // after it
+  double gzip = 0;                                // bits per character of the held-out text, compressed by `gzip -9`
+  double gzip_behind_training = 0;                // like `gzip`, but gzip reads the training text first
   std::string prompt, written;
   Facts facts;
 };
@@ -36,9 +37,10 @@ std::string to_json(const ComparisonReport& report);
 std::string to_html(const TrainingReport& report);
 std::string to_html(const ComparisonReport& report);
 
-// Throws std::runtime_error if `file` is known to be unwritable. Does nothing if the path is empty.
+// Throws std::runtime_error if `file` cannot be written, as far as the directory shows. Does nothing if the
+// path is empty.
 void check_writable(const std::filesystem::path& file);
-// Does nothing if the path is empty.
+// Writes `text` to `file`. Does nothing if the path is empty.
 void write_file(const std::filesystem::path& file, const std::string& text);
 
 }  // namespace char_gpt

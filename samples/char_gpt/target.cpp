@@ -37,7 +37,7 @@ bp::Device open_with_threads(const bp::Registry& registry, const std::string& sp
   try {
     return open(registry, spec, &desc);
   } catch (const bp::Error&) {
-    return open(registry, spec, nullptr);  // throws the actual reason if the option was not the cause
+    return open(registry, spec, nullptr);  // throws the actual error if the option is not the cause
   }
 }
 

@@ -10,9 +10,9 @@
 namespace char_gpt {
 
 struct Target {
-  // The string `spec` is a plugin's name or path, and a suffix ":INDEX" selects a device. If `spec`
-  // is empty, the library chooses. `threads` becomes the plugin's option `threads`. A plugin
-  // without this option chooses its own number of threads.
+  // `spec` is a plugin's name or path. A suffix ":INDEX" selects a device of the plugin. If `spec` is empty,
+  // the library chooses. `threads` is the value of the plugin's option `threads`. A plugin without this option
+  // chooses its own number of threads.
   Target(const backplane::Registry& registry, const std::string& spec, int threads, bool native);
 
   backplane::Device device;

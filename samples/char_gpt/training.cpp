@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Trains with AdamW, a warm-up and a cosine schedule. The seed and the number of a step select the
-// step's pieces of the text.
+// Trains with AdamW, a warm-up and a cosine schedule. The seed and the number of a step determine which pieces
+// of the text this step reads.
 #include "training.hpp"
 
 #include <fmt/format.h>
@@ -23,8 +23,8 @@ constexpr double kBeta1 = 0.9, kBeta2 = 0.99;
 constexpr float kWeightDecay = 0.1f;
 constexpr double kMostNorm = 1;  // gradients with a larger norm are clipped to this norm
 
-// SplitMix64 (Steele, Lea, Flood 2014). The text pieces of a step depend only on the seed and the
-// step's number, so that training can resume at any step.
+// SplitMix64 (Steele, Lea, Flood 2014). The pieces of the text that a step reads depend only on the seed and
+// the step's number. Therefore training can resume at any step.
 uint64_t hash(uint64_t x) {
   x += 0x9e3779b97f4a7c15u;
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
@@ -67,7 +67,8 @@ Trainer::Lane::Lane(const bp::Device& device, const Config& config, const bp::Te
   bp::iota(stream, offsets, 1, 0, 1);
 }
 
-// `first` is the number of the batch's first text, counted from the start of the training.
+// Enqueues the tokens and targets of the lane's next texts. Texts are numbered from the start of the training,
+// and `first` is the number of the lane's first text.
 void Trainer::Lane::read(const bp::Tensor& text, const Schedule& schedule, uint64_t first) {
   const auto most = static_cast<uint64_t>(text.extent(0) - model.config().context);
   for (size_t i = 0; i < host_starts.size(); ++i)
@@ -83,7 +84,7 @@ Trainer::Trainer(const bp::Device& device, const Config& config, const Schedule&
     : schedule_(schedule), updated_(device) {
   check(config);
   check(schedule);
-  // These tensors belong to the device instead of a stream, because all lanes read them.
+  // These tensors belong to the device instead of one stream, because all lanes read them.
   parameters_ = bp::Tensor::empty(device, BP_F32, {count_parameters(config).all});
   text_ = bp::Tensor::empty(device, BP_I32, {static_cast<int64_t>(text.size())});
   for (int64_t i = 0; i < schedule.streams; ++i)
@@ -102,8 +103,8 @@ Trainer::Trainer(const bp::Device& device, const Config& config, const Schedule&
   first.wait();  // copy_in borrows `numbers` until the stream has executed the copy
 }
 
-// Averages the gradients of all lanes in the lanes' order, clips the mean, and takes a step of
-// AdamW.
+// Adds the gradients of all lanes in a fixed order, divides the sum by the number of lanes, and clips the
+// result. Then takes a step of AdamW.
 void Trainer::update() {
   const bp::Stream& stream = lanes_.front()->stream;
   const bp::Tensor& gradient = lanes_.front()->model.gradients();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The optimizer, and the order in which training reads the text. Several streams share a batch, so
-// that small operators use several processors.
+// The optimizer, and the order in which training reads the text. Several streams divide each batch, so that
+// small operators use several processors.
 #pragma once
 
 #include <backplane/backplane.hpp>
@@ -15,23 +15,21 @@
 namespace char_gpt {
 
 struct Schedule {
-  // Number of steps of the whole training run. The last learning rate is a tenth of the peak.
+  // Number of steps of the whole training run. The learning rate of the last step is a tenth of the peak rate.
   int64_t steps = 2400;
   int64_t batch = 4;  // texts per step; each text has `context` characters
-  // Number of streams, which must divide `batch`. Another number changes the order in which
-  // gradients are added.
+  // Number of streams, which must divide `batch`. It determines the order in which gradients are added, and
+  // thus the rounding.
   int64_t streams = 2;
   double peak_rate = 2e-3;  // learning rate after the warm-up
   uint64_t seed = 1;        // seed of the initial weights and of each step's text
 
   bool operator==(const Schedule&) const = default;
 };
-// Throws std::runtime_error if a number is out of range. The message names the number and its
-// range.
+// Throws std::runtime_error if a number is out of range. The message states the number and its range.
 void check(const Schedule& schedule);
-// Returns the learning rate for step `step`, which is from 0 to steps - 1. The rate rises during
-// the first twentieth of the steps, or during 100 steps if that is longer. Then the rate falls
-// along half a cosine wave.
+// Returns the learning rate for step `step`, from 0 to steps - 1. The rate rises during the first twentieth of
+// the steps, or during the first 100 steps if that is longer. Then the rate falls along half a cosine wave.
 double learning_rate(const Schedule& schedule, int64_t step);
 
 // The state from which training continues.
@@ -46,8 +44,8 @@ class Trainer {
   Trainer(const backplane::Device& device, const Config& config, const Schedule& schedule, const std::string& text,
           uint64_t call_flags = 0);
 
-  // Runs one step and waits for its end. Returns the mean loss per character before the step, in
-  // nats.
+  // Runs one step and waits for its end. Returns the mean loss per character, in nats, of the parameters before
+  // the step.
   double step();
   int64_t steps_done() const { return done_; }
   const Model& model() const { return lanes_.front()->model; }
@@ -59,7 +57,7 @@ class Trainer {
   void set_state(const State& state);
 
  private:
-  // A stream with its part of the batch.
+  // A stream, and the tensors for its part of the batch.
   struct Lane {
     Lane(const backplane::Device& device, const Config& config, const backplane::Tensor& parameters, int64_t batch,
          uint64_t call_flags);

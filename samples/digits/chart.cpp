@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Draws line charts with scales, ticks and lines.
+// Draws line charts with axes, ticks and lines.
 #include "chart.hpp"
 
 #include <fmt/format.h>
@@ -10,7 +10,7 @@
 namespace digits {
 namespace {
 
-// The size is small, so that text stays readable if a phone scales the chart down.
+// The size is small, so that the text of a chart stays readable if a phone scales the chart down.
 constexpr double kWidth = 400, kHeight = 240, kLeft = 44, kRight = 12, kTop = 12, kBottom = 30;
 
 struct Axis {
@@ -35,8 +35,8 @@ double nice_below(double value) {
 
 Axis make_axis(double low, double high, Scale scale) {
   if (scale == Scale::linear_percent) {
-    // The step is 1, 2, 5 or 10 percentage points. The smallest step that divides the axis into at
-    // most six parts is used, or 20 points if there is no such step.
+    // The step is the smallest of 1, 2, 5 and 10 percentage points that divides the axis into at most six
+    // parts. If there is no such step, it is 20 percentage points.
     double step = 20;
     for (const double candidate : {10.0, 5.0, 2.0, 1.0})
       if ((100 - std::floor(low / candidate) * candidate) / candidate <= 6) step = candidate;

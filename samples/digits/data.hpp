@@ -24,15 +24,15 @@ struct Split {
   Images train, test;
 };
 
-// Reads a CSV file, gzipped or not. Each line has 64 pixels and the label. Throws
-// std::runtime_error, which names file and line.
+// Reads a CSV file, gzipped or not. Each line contains 64 pixels and the label. On failure, throws
+// std::runtime_error, whose message names the file and the line.
 Images read_images(const std::filesystem::path& file);
 
-// Moves a fifth of the images to the test part. `seed` selects these images.
+// Moves a fifth of the images to the test part. `seed` determines which images.
 Split split(const Images& images, uint64_t seed);
 
-// Returns the numbers from 0 to count - 1 in an order that `random` determines. The order is the
-// same on every platform, which std::shuffle does not guarantee.
+// Returns the numbers from 0 to count - 1 in an order that `random` determines. Unlike with std::shuffle, the
+// order is the same on every platform.
 template <class Random>
 std::vector<int32_t> shuffled(int64_t count, Random& random) {
   std::vector<int32_t> order(static_cast<size_t>(count));

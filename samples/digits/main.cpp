@@ -39,7 +39,7 @@ std::pair<std::string, uint32_t> split_spec(const std::string& spec) {
   return {spec, 0};
 }
 
-// Returns the data file's path next to the program, where the build puts the file.
+// Returns the path of the data file. The build puts this file into the program's folder.
 fs::path default_data() {
   std::error_code error;
   const fs::path program = fs::read_symlink("/proc/self/exe", error);

@@ -47,8 +47,8 @@ Classifier::Classifier(const bp::Stream& stream, uint64_t seed, int64_t max_batc
     *tensor = bp::Tensor::empty(stream, BP_F32, {count});
     bp::fill(stream, *tensor, 0.0);
   }
-  // Weights and biases are views of one vector, so an optimizer step needs a dozen calls,
-  // regardless of the number of layers.
+  // Weights and biases are views of one vector. Therefore an optimizer step needs the same dozen calls for any
+  // number of layers.
   int64_t begin = 0;
   const auto cut = [&](const bp::Tensor& vector, const bp::Dims& shape) {
     return vector.slice(0, begin, begin + shape.product()).reshape(shape);
@@ -84,7 +84,7 @@ bp::Tensor Classifier::scratch(uint32_t dtype, int64_t columns) const {
 
 void Classifier::random_bits(const bp::Tensor& out) {
   bp::philox(stream_, out, seed_, random_counter_);
-  // A philox block has four elements.
+  // Advances the counter to the next unused block. A philox block has four elements.
   random_counter_ += static_cast<uint64_t>((out.elements() + 3) / 4);
 }
 
@@ -112,7 +112,8 @@ void Classifier::forward(const bp::Tensor& x, bool training) {
     if (&layer == &layers_.back()) break;
     bp::compare(stream_, kept, out, f32(0), BP_COMPARE_GT);
     if (training) {
-      // Compares integers, so that every device drops the same units.
+      // Compares integers, because their results are equal on every device, so every device drops the same
+      // units.
       const bp::Tensor bits = rows(layer.bits, batch), drawn = rows(layer.drawn, batch);
       random_bits(bits);
       bp::compare(stream_, drawn, bits, bp::Tensor::scalar(BP_U32, std::llround(std::ldexp(kDropout, 32))),
@@ -125,8 +126,8 @@ void Classifier::forward(const bp::Tensor& x, bool training) {
   }
 }
 
-// Adds the softmax cross entropy and the number of correct predictions to totals_. The backward
-// pass uses the probability_ and is_label_ that this function computes.
+// Adds the softmax cross entropy and the number of correct predictions to totals_. Also computes probability_
+// and is_label_, which the backward pass uses.
 void Classifier::score(const bp::Tensor& labels, const bp::Tensor& predicted) {
   const int64_t batch = labels.extent(0);
   const bp::Tensor logits = rows(layers_.back().out, batch), label = labels.unsqueeze(1);
@@ -192,8 +193,8 @@ void Classifier::update(double learning_rate) {
   bp::sub(stream_, parameters_, parameters_, update_);
 }
 
-// Gathers the selected images and shifts four tenths of them, one tenth each up, down, left and
-// right. Returns [batch, 64].
+// Gathers the images that `index` selects. Shifts a tenth of them up, and a tenth each down, left and right.
+// Returns [batch, 64].
 bp::Tensor Classifier::gather_batch(const DeviceImages& images, const bp::Tensor& index) {
   constexpr std::array<std::array<int64_t, 2>, 5> shifts = {{{-1, 0}, {1, 0}, {0, -1}, {0, 1}, {0, 0}}};
   const int64_t batch = index.extent(0);
@@ -202,8 +203,8 @@ bp::Tensor Classifier::gather_batch(const DeviceImages& images, const bp::Tensor
   for (size_t i = 0; i < shifts.size(); ++i) {
     const int64_t end = i + 1 < shifts.size() ? begin + batch / 10 : batch;
     const bp::Tensor part = chosen.slice(0, begin, end);
-    // Stride 0 repeats an image's index over all pixels of the image. The shifted images are a
-    // view.
+    // Stride 0 repeats the index of an image for each of its pixels. shifted() returns a view, so it copies
+    // nothing.
     const bp::Tensor which = index.slice(0, begin, end).reshape({end - begin, 1, 1}).broadcast_to(part.shape());
     bp::gather(stream_, part, images.shifted(shifts[i][0], shifts[i][1]), which, 0);
     begin = end;

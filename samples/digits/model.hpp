@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The classifier, a multilayer perceptron with an explicit backward pass. The device computes
-// everything.
+// The classifier, a multilayer perceptron with an explicit backward pass. The device executes all its
+// computations.
 #pragma once
 
 #include <backplane/backplane.hpp>
@@ -13,8 +13,8 @@
 
 namespace digits {
 
-// Images in device memory as [count, 10, 10]. Each image has a border of zeros, so a view can shift
-// all images by one pixel.
+// Images in device memory as [count, 10, 10]. Each image has a border of zeros, one pixel wide, so a view can
+// shift all images by one pixel.
 class DeviceImages {
  public:
   DeviceImages(const backplane::Stream& stream, const Images& images);
@@ -36,17 +36,17 @@ struct Totals {
 
 class Classifier {
  public:
-  // The argument `max_batch` is the maximum number of images per call of `train` or `evaluate`. The
-  // classifier borrows the stream.
+  // `max_batch` is the maximum number of images in one call of train() or evaluate(). The classifier uses
+  // `stream`, which must outlive it.
   Classifier(const backplane::Stream& stream, uint64_t seed, int64_t max_batch);
 
-  // Enqueues one step of Adam on the images that `index` (i32) selects. Shifts some of these images
-  // by one pixel.
+  // Enqueues one step of Adam on the images that `index` (i32) selects. Shifts four tenths of these images by
+  // one pixel.
   void train(const DeviceImages& images, const backplane::Tensor& index, double learning_rate);
-  // Enqueues the forward pass of all images. `predicted` is [count, 1] of i32.
+  // Enqueues the forward pass of all images. Writes the predicted labels to `predicted`, [count, 1] of i32.
   void evaluate(const DeviceImages& images, const backplane::Tensor& predicted);
-  // Returns the mean loss and the fraction of correct predictions since the last call, and resets
-  // both. Waits for the stream.
+  // Returns the mean loss and the fraction of correct predictions since the last call, and resets both totals.
+  // Waits for the stream.
   Totals take_totals();
   // Returns all weights and biases. Waits for the stream.
   std::vector<float> parameters();
@@ -54,8 +54,8 @@ class Classifier {
  private:
   struct Layer {
     backplane::Tensor weight, bias, d_weight, d_bias;  // views of parameters_ and gradients_
-    // Tensors of a batch: activations, the gradient of the activations, random bits, the dropout
-    // mask, and the mask of the elements through which gradients pass.
+    // Tensors of a batch: the activations, their gradient, random bits, and two masks. `drawn` is the mask of
+    // dropout. `kept` contains the elements through which gradients pass.
     backplane::Tensor out, delta, bits, drawn, kept;
   };
 
@@ -73,11 +73,11 @@ class Classifier {
   uint64_t random_counter_ = 0;
   int64_t max_batch_;
   int64_t steps_ = 0;
-  int64_t scored_ = 0;  // number of images since the last take_totals
+  int64_t scored_ = 0;  // number of images that were scored since the last take_totals()
   std::array<Layer, 3> layers_;
   backplane::Tensor parameters_, gradients_, moment1_, moment2_, update_;
   backplane::Tensor class_ids_, totals_;
-  // Tensors of a batch.
+  // More tensors of a batch.
   backplane::Tensor images_, labels_, predicted_, log_probability_, probability_, is_label_, row_, hit_, sum_;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes the page with headline, charts, confusion matrix, misclassified digits and properties of
+// Writes the HTML page: a headline, charts, the confusion matrix, the misclassified digits, and properties of
 // the run.
 #include "report.hpp"
 

@@ -16,7 +16,7 @@ using Facts = std::vector<std::pair<std::string, std::string>>;  // name and val
 
 std::string html_report(const Images& test, const Result& result, const Facts& facts);
 
-// Throws std::runtime_error if `file` is known to be unwritable.
+// Throws std::runtime_error if `file` cannot be written, as far as the directory shows.
 void check_writable(const std::filesystem::path& file);
 void write_file(const std::filesystem::path& file, const std::string& text);
 

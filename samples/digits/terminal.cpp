@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Draws the progress bar. Uses colour only on a terminal, and only without NO_COLOR.
+// Draws the progress bar. Uses colour only if the output is a terminal and the variable NO_COLOR is not set.
 #include "terminal.hpp"
 
 #include <unistd.h>

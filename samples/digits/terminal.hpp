@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The output during a run. Shows a bar on a terminal, and prints plain lines elsewhere.
+// The output during a run. Shows a progress bar on a terminal, and prints plain lines otherwise.
 #pragma once
 
 #include <fmt/color.h>
@@ -30,7 +30,7 @@ class Terminal {
   int epochs_;
   bool is_terminal_;
   bool has_colour_;
-  int drawn_ = -1;  // length of the drawn bar in per mille, or -1 if there is no bar
+  int drawn_ = -1;  // length of the drawn bar in thousandths of its full length, or -1 if there is no bar
 };
 
 }  // namespace digits

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Tests the sample end to end with a plugin that is named by path: test.py DIGITS PLUGIN DATA."""
+"""Tests the sample end to end with a plugin that the command line names by path: test.py DIGITS PLUGIN DATA."""
 import gzip
 import html.parser
 import os
@@ -28,7 +28,8 @@ def weights(result):
 
 
 class Page(html.parser.HTMLParser):
-    """Collects a page's open tags and its errors. A link is an error, because the page must be self-contained."""
+    """Collects the open tags and the errors of a page. A link is an error, because the page must be
+    self-contained."""
     void = ("meta", "line", "polyline", "circle", "rect")
 
     def __init__(self, text):

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Trains epochs of shuffled and shifted batches with a cosine learning rate.
+// Trains for several epochs on shuffled and shifted images, with a cosine learning rate.
 #include "training.hpp"
 
 #include <xxhash.h>
@@ -18,7 +18,7 @@ Result train(const bp::Stream& stream, const Split& split, uint64_t seed, int ep
   constexpr int64_t batch = 64;
   constexpr double peak_rate = 2e-3;
   const auto start = std::chrono::steady_clock::now();
-  std::mt19937_64 random(seed + 1);  // the split uses another sequence
+  std::mt19937_64 random(seed + 1);  // seed + 1, because split() uses the sequence of `seed`
   const DeviceImages train_images(stream, split.train), test_images(stream, split.test);
   Classifier classifier(stream, seed, std::max(batch, test_images.count()));
   const int64_t count = train_images.count();
@@ -37,7 +37,7 @@ Result train(const bp::Stream& stream, const Split& split, uint64_t seed, int ep
       progress.batch(epoch, end, count);
     }
     Epoch& now = result.epochs.emplace_back();
-    now.train = classifier.take_totals();  // waits, so that `order` is no longer borrowed
+    now.train = classifier.take_totals();  // waits for the stream, which then no longer borrows `order`
     classifier.evaluate(test_images, predicted);
     now.test = classifier.take_totals();
     progress.epoch(epoch, now);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two plugins work on one buffer without a copy. Each plugin in turn creates the buffer and exports it, and the other
-// plugin imports it. The exporter writes one half, the importer computes the other half from it, and the exporter
-// checks the results. Semaphores order the work if the plugins share them. Otherwise the host waits for each stream.
+// Two plugins work on one buffer without a copy. In turn, each plugin creates a buffer and exports it, and the
+// other plugin imports it. The exporter writes one half of the buffer, and the importer computes the other half
+// from it. The exporter then reads and checks the results. If the plugins share a semaphore type, semaphores
+// order the work. Otherwise the host waits for each stream.
 #include <unistd.h>
 
 #include <backplane/backplane.hpp>
@@ -37,7 +38,7 @@ struct Handle {
   bp_external_handle value;
 };
 
-// Returns the device's external types, or nothing if it shares no memory.
+// Returns the types of memory and semaphores that the device can share, or nothing if it can share none.
 std::vector<bp_external_type> types_of(const bp::Device& device) {
   std::vector<bp_external_type> out;
   try {
@@ -48,7 +49,8 @@ std::vector<bp_external_type> types_of(const bp::Device& device) {
   return out;
 }
 
-// Returns the name of a type that `from` exports and `to` imports, or nothing.
+// Returns the name of a type that `from` can export and `to` can import, or nothing. `exports` and `imports`
+// are the flags of memory or of semaphores.
 std::optional<std::string> common_type(const Side& from, uint32_t exports, const Side& to, uint32_t imports) {
   for (const bp_external_type& own : types_of(from.device)) {
     for (const bp_external_type& other : types_of(to.device)) {
@@ -59,7 +61,8 @@ std::optional<std::string> common_type(const Side& from, uint32_t exports, const
   return std::nullopt;
 }
 
-// A semaphore that both sides use.
+// A semaphore that both sides use, as an object of each side. `owner` is the name of the device that created
+// it.
 struct Shared {
   bp::Semaphore exporters, importers;
   std::string owner;
@@ -83,7 +86,7 @@ std::optional<Shared> share_semaphore(const Side& exporter, const Side& importer
 
 float value_at(uint32_t round, int64_t i) { return static_cast<float>(i % 4096 + round); }
 
-// Prints one line. Returns whether all values are correct.
+// Prints one line. Returns false if a value is wrong.
 bool exchange(const Side& exporter, const Side& importer) {
   const auto type = common_type(exporter, BP_EXTERNAL_MEMORY_EXPORT, importer, BP_EXTERNAL_MEMORY_IMPORT);
   if (!type) {
@@ -104,7 +107,7 @@ bool exchange(const Side& exporter, const Side& importer) {
     return bp::Tensor(of, number * kElements * sizeof(float), BP_F32, {kElements}, {1});
   };
   const std::optional<Shared> semaphore = share_semaphore(exporter, importer);
-  // Makes later work of `to` follow all work of `from` so far.
+  // Makes work that `to` enqueues later wait for all work that `from` has enqueued so far.
   uint64_t value = 0;
   const auto hand_over = [&](const Side& from, const Side& to) {
     if (!semaphore) {
@@ -139,7 +142,7 @@ bool exchange(const Side& exporter, const Side& importer) {
   return true;
 }
 
-// Returns the first device of `plugin` with the uuid `uuid`, or the first device if none has it.
+// Returns the first device of `plugin` with this uuid, or the first device of `plugin` if none has it.
 bp::Device open_same(const bp::Plugin& plugin, const uint8_t (&uuid)[16]) {
   for (uint32_t i = 0; i < plugin.device_count(); ++i) {
     if (std::memcmp(plugin.device_info(i).uuid, uuid, sizeof(uuid)) == 0) return plugin.open(i);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A minimal program in C. Loads a plugin that the command line names, and adds two vectors on the
+/* A minimal program in C. It loads the plugin that the command line names, and adds two vectors on the
  * plugin's first device. */
 #include <backplane/backplane.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A minimal program. Loads a plugin that the command line names, and adds two vectors on the
-// plugin's first device.
+// A minimal program. It loads the plugin that the command line names, and adds two vectors on the plugin's
+// first device.
 // [include]
 #include <backplane/backplane.hpp>
 // [/include]

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Tests that both minimal programs add two vectors and report errors: test.py PLUGIN PROGRAM PROGRAM."""
+"""Tests that the minimal programs in C++ and in C add two vectors and report errors: test.py PLUGIN PROGRAM
+PROGRAM."""
 import os
 import subprocess
 import sys

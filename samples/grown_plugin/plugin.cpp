@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The skeleton plugin after the steps of docs/writing_a_backend.md. It has more operators and
-// dtypes, and a device with its own memory.
+// The skeleton plugin after the steps of docs/writing_a_backend.md. It has more operators and dtypes than the
+// skeleton, and a device with its own memory.
 #include <backplane/kit/loops.hpp>
 #include <backplane/kit/plugin.hpp>
 
@@ -27,8 +27,8 @@ void neg_f32(const Call& call) {
 // [/second]
 
 // [dtypes]
-// out = max(a, b), and NaN propagates. Supports all numeric dtypes. 16-bit floats arrive as f32,
-// and the result is rounded once.
+// out = max(a, b). If an operand is NaN, so is the result. Supports all numeric dtypes. Operands of 16-bit
+// floats arrive as f32, and the result is rounded once.
 void add_max(Kernels& kernels) {
   for_types(Numeric{}, [&]<class T>() {
     kernels.add(BP_OP_MAX, kDtypeOf<T>, [](const Call& call) {
@@ -39,7 +39,7 @@ void add_max(Kernels& kernels) {
 // [/dtypes]
 
 // [dense]
-// out = sqrt(x) for dense operands. If an operand is not dense, core copies it with `copy`.
+// out = sqrt(x) for dense operands. Core makes other operands dense with the plugin's operator `copy`.
 void sqrt_f32(const Call& call) {
   const float* x = call.in(0).as<float>();
   float* out = call.out().as<float>();
@@ -48,8 +48,8 @@ void sqrt_f32(const Call& call) {
 // [/dense]
 
 // [attributes]
-// out = index of the maximum along `axis`. Ties give the lowest index. If there is a NaN, out is
-// the index of the first one.
+// out = index of the maximum along `axis`. Of several maxima, the first one counts. If there is a NaN, out is
+// the index of the first NaN.
 void argmax_f32(const Call& call) {
   const uint32_t axis = call.attributes<bp_axis_attributes>().axis;
   const int64_t length = call.in(0).shape[axis], axis_stride = byte_stride(call.in(0), axis);
@@ -106,8 +106,8 @@ class Driver : public HostDriver {
     add_max(kernels());
   }
 
-  // The host calls this function before it opens the device. This function may start the vendor's
-  // driver, but the constructor must not.
+  // The host calls this function before it opens the device. Unlike the constructor, this function may start
+  // the vendor's driver.
   Status device_info(uint32_t index, bp_device_info& info) const {
     Status status = HostDriver::device_info(index, info);
     info.type = BP_DEVICE_OTHER;

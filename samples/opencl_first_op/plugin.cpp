@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A plugin for OpenCL 1.2. It consists of a Native class for the kit, operators in OpenCL C, and
-// the exported symbol. It uses the devices of all drivers.
+// A plugin for OpenCL 1.2. It consists of a Native class for the kit, operators in OpenCL C, and the exported
+// symbol. It offers the devices of all installed drivers.
 #define CL_HPP_TARGET_OPENCL_VERSION 120
 #define CL_HPP_MINIMUM_OPENCL_VERSION 120
 #include <CL/opencl.hpp>
@@ -19,8 +19,8 @@ Status check(cl_int code, const char* call, const std::string& more = {}) {
   return {status, text(call, ": ", code, ", CL_", name, more), code};
 }
 
-// The kernel source around an operator's statement. The statement computes element i of output o
-// from the inputs x and y and a scalar.
+// The beginning of a kernel's source, which the statement of an operator follows. The statement computes
+// element i of the output o from the inputs x and y and a scalar.
 constexpr const char* kSource = R"(
 kernel void run(global float* x, ulong x_at, long8 x_strides, global float* y, ulong y_at, long8 y_strides,
                 global float* o, ulong o_at, long8 o_strides, uint rank, long8 shape, uint scalar, ulong items) {
@@ -30,12 +30,12 @@ kernel void run(global float* x, ulong x_at, long8 x_strides, global float* y, u
 class Native {
  public:
   static constexpr bool kStaysOpen = true;
-  using Memory = cl_mem;  // a plain handle, because the kit copies the handle at each launch
+  using Memory = cl_mem;  // a plain handle without a reference count, because the kit copies it at each launch
   using Queue = cl::CommandQueue;
-  using Mark = cl::Event;      // a counted reference
-  using Kernel = const char*;  // an OpenCL C statement
-  // A cl_kernel stores its arguments, so a launch locks the kernel. Streams contend for the lock
-  // only if they launch the same operator.
+  using Mark = cl::Event;      // a handle with a reference count
+  using Kernel = const char*;  // the statement of an operator in OpenCL C
+  // A cl_kernel stores its arguments, so a launch locks the kernel. Streams wait for each other's lock only if
+  // they launch the same operator.
   using Program = std::pair<cl::Kernel, std::unique_ptr<std::mutex>>;
   cl::Device device;
   cl::Context context;
@@ -84,7 +84,7 @@ class Native {
     return status.ok() ? Result(mark) : status;
   }
   Status poll(const Mark& mark) {
-    cl_int state = CL_COMPLETE;  // positive while the work is pending, negative if earlier work failed
+    cl_int state = CL_COMPLETE;  // positive while the work is pending, negative if the work failed
     const cl_int code = mark.getInfo(CL_EVENT_COMMAND_EXECUTION_STATUS, &state);
     return state > CL_COMPLETE ? timed_out() : check(state < 0 ? state : code, "the stream's work");
   }
@@ -117,7 +117,7 @@ class Native {
   Status launch(Queue& queue, const Program& program, const QueueCall<Memory>& call) {
     const QueueView<Memory> none{}, &o = call.out();
     const auto &x = call.inputs.empty() ? none : call.in(0), &y = call.inputs.size() < 2 ? none : call.in(1);
-    // The work-group size is fixed, because drivers compile a kernel for each work-group size.
+    // The work-group size is fixed, because a driver may compile a kernel again for each new size.
     const std::size_t items = o.elements(), group = 64, global = (items + 63) / 64 * 64;
     if (items == 0) return {};
     std::lock_guard lock(*program.second);
@@ -133,8 +133,8 @@ class Native {
     code = clEnqueueNDRangeKernel(queue(), program.first(), 1, nullptr, &global, &group, 0, nullptr, nullptr);
     return check(code, "clEnqueueNDRangeKernel");
   }
-  // Returns the devices that round quotients and roots correctly, in the loader's order. Other
-  // devices may exceed CORE's error bounds.
+  // Returns the devices that round quotients and square roots correctly, in the loader's order. On other
+  // devices, errors may exceed the bounds of CORE.
   static std::vector<cl::Device> devices() {
     std::vector<cl::Platform> platforms;
     std::vector<cl::Device> all, found;
@@ -167,8 +167,8 @@ class Driver : public QueueDriver<Native> {
   }
 
  private:
-  // Copies the bits of an element, for any strides. Stores the scalar if x is an immediate or if there
-  // is no input.
+  // Copies the bits of element i, for any strides. If x is an immediate, or if there is no input, stores
+  // `scalar`.
   static constexpr const char* kMove = R"({
     long n[8], from[8], to[8], rest = i;
     for (vstore8(shape, 0, n), vstore8(x_strides, 0, from), vstore8(o_strides, 0, to); rank-- != 0; rest /= n[rank])

@@ -13,7 +13,7 @@
 
 #define ALIGNMENT 64u
 #define MAX_ALIGNMENT (1u << 21)
-#define DEVICE_BYTES (UINT64_C(1) << 30) /* memory limit of each open device */
+#define DEVICE_BYTES (UINT64_C(1) << 30) /* memory limit of each open device, in bytes */
 
 struct bp_device {
   atomic_uint_fast64_t used;
@@ -34,7 +34,7 @@ struct bp_plan {
 };
 
 /* [structs] */
-/* Fills the caller's error record, if there is one, and returns the status. */
+/* Fills the caller's error record if the caller passed one. Returns `status`. */
 static bp_status fail(bp_error* error, bp_status status, uint32_t op, const char* format, ...) {
   if (error == NULL || error->struct_size < BP_ERROR_MIN_SIZE) return status;
   memset((char*)error + sizeof(error->struct_size), 0, error->struct_size - sizeof(error->struct_size));
@@ -48,8 +48,8 @@ static bp_status fail(bp_error* error, bp_status status, uint32_t op, const char
   return status;
 }
 
-/* Reads an input struct. Copies the fields that this plugin knows. Other fields, which only a newer
- * host knows, must be zero. */
+/* Reads an input struct of the caller. Copies the fields that this plugin knows to `known`. All other fields
+ * come from a newer host, and must be zero. */
 static bp_status read_input(const void* in, void* known, uint32_t size, uint32_t least, bp_error* error) {
   uint32_t given = 0;
   memset(known, 0, size);
@@ -68,8 +68,8 @@ static bp_status read_input(const void* in, void* known, uint32_t size, uint32_t
   return BP_OK;
 }
 
-/* Writes an output struct. Writes the fields that both sides know, and zeros to the fields that
- * only the caller knows. */
+/* Writes an output struct of the caller. Writes the fields that both sides know. Fields that only the caller
+ * knows become zero. */
 static bp_status write_output(void* out, const void* value, uint32_t size, uint32_t least, bp_error* error) {
   uint32_t given = 0;
   if (out != NULL) memcpy(&given, out, sizeof(given));
@@ -140,7 +140,7 @@ static bp_status buffer_map(bp_device* device, bp_buffer* buffer, void** out, bp
 
 /* ---- Streams and events ---- */
 
-/* With BP_CAP_SYNCHRONOUS, all earlier work is complete when a call begins. */
+/* The device declares BP_CAP_SYNCHRONOUS, so all earlier work is complete when a call begins. */
 static bp_status stream_create(bp_device* device, const bp_stream_desc* given, bp_stream** out, bp_error* error) {
   (void)device;
   *out = NULL;
@@ -187,8 +187,7 @@ static bp_status copy(bp_device* device, bp_stream* stream, bp_buffer* dst, uint
 /* ---- Operators ---- */
 
 /* [plan] */
-/* Decides whether the plugin supports a descriptor. The plan serves every size, so the plan stores
- * no data. */
+/* Checks whether the plugin supports a descriptor. The plan serves every size, so it stores no data. */
 static bp_status plan_create(bp_device* device, const bp_op_desc* given, bp_plan** out, bp_plan_info* info,
                              bp_error* error) {
   (void)device;
@@ -198,12 +197,12 @@ static bp_status plan_create(bp_device* device, const bp_op_desc* given, bp_plan
   if (status != BP_OK) return status;
   if (desc.op != BP_OP_ADD)
     return fail(error, BP_UNSUPPORTED, desc.op, "plain_c: operator %u is not supported; add is", desc.op);
-  /* Absent operands at the end do not count. */
+  /* Absent operands at the end of the lists do not count. */
   while (desc.input_count > 2 && desc.inputs[desc.input_count - 1].dtype == 0) --desc.input_count;
   while (desc.output_count > 1 && desc.outputs[desc.output_count - 1].dtype == 0) --desc.output_count;
   if (desc.input_count != 2 || desc.output_count != 1)
     return fail(error, BP_UNSUPPORTED, desc.op, "plain_c: add takes 2 inputs and gives 1 output");
-  /* add has no attributes. The caller passes null or zeros. */
+  /* add has no attributes. The caller passes null, or a struct of zeros. */
   bp_no_attributes none = {0};
   const bp_status read =
       desc.attributes == NULL ? BP_OK : read_input(desc.attributes, &none, sizeof(none), BP_ATTRIBUTES_MIN_SIZE, error);
@@ -228,7 +227,7 @@ static bp_status plan_create(bp_device* device, const bp_op_desc* given, bp_plan
 static void plan_destroy(bp_device* device, bp_plan* plan) { (void)device, free(plan); }
 /* [/plan] */
 
-/* Returns the address of element 0. An immediate contains its own value. */
+/* Returns the address of element 0. An immediate operand contains the element's value instead of an address. */
 static const float* element(const bp_tensor_desc* view, const bp_operand* operand) {
   const void* at = (view->flags & BP_DESC_IMMEDIATE) != 0 ? (const char*)&operand->immediate
                                                           : operand->buffer->memory + operand->offset;
@@ -236,7 +235,7 @@ static const float* element(const bp_tensor_desc* view, const bp_operand* operan
 }
 
 /* [execute] */
-/* Loops over dimension `axis` and all later dimensions, with any strides. */
+/* Adds elements along dimension `axis` and all later dimensions, with any strides. */
 static void add(const bp_op_desc* desc, int axis, const float* a, const float* b, float* out) {
   if (axis == desc->outputs[0].rank) {
     *out = *a + *b;
@@ -257,8 +256,9 @@ static bp_status plan_execute(bp_device* device, bp_stream* stream, bp_plan* pla
   if (status != BP_OK) return status;
   const bp_tensor_desc* view = &desc.outputs[0];
   for (int i = 0; i < view->rank; ++i)
-    if (view->shape[i] == 0) return BP_OK; /* buffers of views without elements may be null */
-  /* The work runs in the caller's thread, whose rounding or flush-to-zero mode may differ. */
+    if (view->shape[i] == 0) return BP_OK; /* a buffer may be null if its view has no elements */
+  /* The work runs in the caller's thread, whose rounding mode or flush-to-zero mode may differ from the
+   * default. */
   fenv_t callers;
   fegetenv(&callers);
   fesetenv(FE_DFL_ENV);

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Builds the library of the package. pkg-config finds libbackplane.
 
-BACKPLANE_CFLAGS and BACKPLANE_LIBS replace the answers of pkg-config, for example for a library that is not
-installed."""
+The variables BACKPLANE_CFLAGS and BACKPLANE_LIBS replace the output of pkg-config, for example for a library
+that is not installed."""
 import glob
 import os
 import shlex
@@ -15,7 +15,7 @@ root = os.path.dirname(os.path.abspath(__file__))
 
 
 def flags(option):
-    """Returns the flags for `--cflags` or `--libs`."""
+    """Returns the compiler's flags for the pkg-config option `--cflags` or `--libs`."""
     given = os.environ.get("BACKPLANE_" + option.strip("-").upper())
     if given is not None:
         return shlex.split(given)
@@ -27,7 +27,8 @@ def flags(option):
 
 
 class Build(cpp_extension.BuildExtension):
-    """Joins the sources to two translation units, because most of the time goes into PyTorch's headers."""
+    """Joins the sources into two translation units. This saves time, because the compiler needs most of its
+    time for PyTorch's headers."""
 
     def build_extensions(self):
         sources = sorted(glob.glob("src/*.cpp") + glob.glob("src/ops/*.cpp"), key=os.path.getsize)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The implementation of the card: its memory, and the threads that run its queues.
+// The implementation of the simulated card: its memory, and the threads that execute its queues.
 #include "card.h"
 
 #include <signal.h>
@@ -37,7 +37,8 @@ struct Card {
   card_memory last = 0;
   uint64_t used = 0;
 
-  // Returns the address of the bytes on the card, or null if the range is not allocated.
+  // Returns the address of the bytes on the card. Returns null if the allocation does not contain the whole
+  // range.
   std::byte* find(card_memory memory, uint64_t offset, uint64_t bytes) {
     std::lock_guard lock(mutex);
     const auto found = allocations.find(memory);
@@ -47,7 +48,7 @@ struct Card {
   }
 };
 Card& card() {
-  static Card* const only = new Card;  // never destroyed, because the card must outlive exit handlers
+  static Card* const only = new Card;  // never destroyed, because the card must exist until all exit handlers have run
   return *only;
 }
 
@@ -138,7 +139,7 @@ void card_release(card_memory memory) {
 
 card_result card_queue_open(card_queue** out) {
   auto queue = std::make_unique<card_queue>();
-  // The card's threads must not handle signals.
+  // Blocks all signals for the card's thread, because it must not run signal handlers of the process.
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -223,7 +224,7 @@ card_result card_launch(card_queue* queue, card_kernel kernel, const card_argume
 card_result card_fence_wait(card_fence* fence, uint64_t timeout_ns) {
   std::unique_lock lock(fence->mutex);
   const auto passed = [&] { return fence->result != CARD_PENDING; };
-  constexpr uint64_t kLongest = uint64_t{1} << 62;  // the clock overflows with longer timeouts
+  constexpr uint64_t kLongest = uint64_t{1} << 62;  // limit, because the clock would overflow with a longer timeout
   if (timeout_ns > kLongest) {
     fence->passed.wait(lock, passed);
   } else {

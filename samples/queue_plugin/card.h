@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The driver of a small accelerator, as a vendor might ship it. Only the card can address the
- * card's memory. The card executes each in-order queue with a separate thread. The card is
- * simulated in the process, and its handles are not host addresses. */
+/* The driver of a small accelerator, as a vendor might ship it. The host cannot address the card's memory.
+ * Each in-order queue has its own thread, which executes the queue's commands. The card is simulated in the
+ * process, and its handles are not host addresses. */
 #ifndef CARD_H
 #define CARD_H
 
@@ -23,7 +23,7 @@ card_result card_allocate(uint64_t bytes, card_memory* out);
 void card_release(card_memory memory);
 
 card_result card_queue_open(card_queue** out);
-void card_queue_close(card_queue* queue); /* first runs all commands */
+void card_queue_close(card_queue* queue); /* first waits until all commands have run */
 
 /* These functions enqueue a command and return. They borrow host memory until the queue has
  * executed the command. */
@@ -38,8 +38,8 @@ card_result card_signal(card_queue* queue, card_fence** out);
 typedef struct card_argument {
   card_memory memory; /* 0 means that the argument is `value` */
   uint64_t offset;
-  /* Number of bytes from `offset` that the kernel accesses. The command fails if the allocation is
-   * shorter. */
+  /* Number of bytes, beginning at `offset`, that the kernel accesses. The command fails if the allocation
+   * ends earlier. */
   uint64_t bytes;
   uint64_t value;
 } card_argument;
@@ -52,7 +52,7 @@ typedef void (*card_kernel)(const card_parameter* parameters, uint64_t items);
 card_result card_launch(card_queue* queue, card_kernel kernel, const card_argument* arguments, uint32_t count,
                         uint64_t items);
 
-/* Returns OK, PENDING, or the failure of an earlier command. After a failure, the queue skips
+/* Returns OK, PENDING, or the failure of the first command that failed. After a failure, the queue skips
  * copies and kernels. A timeout of 0 polls, and UINT64_MAX waits forever. */
 card_result card_fence_wait(card_fence* fence, uint64_t timeout_ns);
 /* Returns the time at which the queue reached the fence, in nanoseconds of the card's clock. */

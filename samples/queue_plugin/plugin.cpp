@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The plugin skeleton for a device with its own command queue. It contains a Native class that
-// adapts the card's driver to the kit, the operators, and the symbol that a host loads.
+// The plugin skeleton for a device with its own command queues. It contains a class Native, which adapts the
+// card's driver to the kit, the operators, and the symbol that a host loads.
 #include <backplane/kit/queue_device.hpp>
 #include <cmath>
 
@@ -76,8 +76,8 @@ class Native {
   }
 
   Result<Program> compile(const Kernel& kernel, const CheckedDesc&, const PlanForm&) { return kernel; }
-  // Passes the inputs, followed by the outputs. All operands are dense, because core stages strided
-  // operands. The kernel has one item per output element.
+  // Passes the inputs to the kernel, followed by the outputs. All operands are dense, because core makes
+  // strided operands dense. The kernel has one item per output element.
   Status launch(Queue& queue, const Program& program, const QueueCall<Memory>& call) {
     card_argument arguments[CARD_ARGUMENTS] = {};
     uint32_t count = 0;

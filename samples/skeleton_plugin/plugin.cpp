@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The plugin skeleton, with its name, its operators, and the symbol that a host loads.
+// The plugin skeleton. It states the plugin's name, its operators, and the symbol that a host loads.
 #include <backplane/kit/loops.hpp>
 #include <backplane/kit/plugin.hpp>
 
@@ -7,12 +7,12 @@ namespace {
 
 using namespace backplane::kit;
 
-// out = a + b for each element. Operands may have any strides.
+// out = a + b, element by element. Operands may have any strides.
 void add_f32(const Call& call) {
   map_binary<float, float, float>(call, [](float a, float b) { return a + b; });
 }
 
-// Uses the host's processor and memory until the plugin defines its own Device.
+// The driver uses the host's processor and memory until the plugin defines its own Device.
 class Driver : public HostDriver {
  public:
   explicit Driver(Host host) : HostDriver(host, {.name = "skeleton", .version = PLUGIN_VERSION}) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The operator attention, in blocks of queries and keys. The softmax is online, which means that it
-// rescales earlier sums when a later block has a greater maximum. The full tensor of scores is
-// never stored. Operands may have any strides. f16 and bf16 are widened block by block.
+// The operator attention, in blocks of queries and keys. The softmax is online: if a later block of keys has a
+// greater maximum, the sums of the earlier blocks are rescaled. The full tensor of scores is never stored.
+// Operands may have any strides. f16 and bf16 are widened to f32 block by block.
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -51,7 +51,8 @@ class Attention {
     const Rows q = rows_of(q_, widen_, b, h, first, count, scratch);
     float maximum[kQueries];
     double totals[kQueries] = {};
-    // A sink is the score of a key without a value, so the sums begin with its weight.
+    // A sink is the score of a key that has no value. Its weight is therefore part of the total, and not of the
+    // sums.
     const float sink = sink_of(h);
     std::fill_n(maximum, kQueries, sink);
     if (sink != kNegativeInfinity) std::fill_n(totals, kQueries, static_cast<double>(sink - sink) + 1);
@@ -88,7 +89,8 @@ class Attention {
   int64_t keys() const { return k_.shape[2]; }
   int64_t depth() const { return q_.shape[3]; }
   int64_t width() const { return v_.shape[3]; }
-  // Returns the sink of head `h`, or -inf if there are no sinks. An infinite sink makes its rows NaN.
+  // Returns the sink of head `h`, or -inf if there are no sinks. Returns NaN for a sink of +inf, so that the
+  // results of its head are NaN.
   float sink_of(int64_t h) const {
     if (sinks_ == nullptr) return kNegativeInfinity;
     float sink = 0;  // sinks_ is f32 for every dtype of q

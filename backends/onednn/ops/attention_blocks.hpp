@@ -11,12 +11,12 @@
 
 namespace backplane::onednn {
 
-// Numbers of queries and of keys per block. The scores of a block take 128 KiB, which fits into the
-// L2 cache.
+// Numbers of queries and of keys per block. The scores of a block (64 x 512 elements of f32) take 128 KiB,
+// which fits into the second-level cache.
 inline constexpr int64_t kQueries = 64, kKeys = 512;
 inline constexpr float kNegativeInfinity = -std::numeric_limits<float>::infinity();
 
-// Rows of f32 that sgemm can read. The stride is in elements.
+// Rows of f32 that sgemm reads. `stride` is the distance between rows, in elements.
 struct Rows {
   const float* data;
   int64_t stride;
@@ -38,13 +38,13 @@ inline Rows rows_of(const kit::View& view, const F32Cast& widen, int64_t b, int6
   return {buffer, cols};
 }
 
-// Rows of f32 that sgemm writes. The stride is in elements.
+// Rows of f32 that sgemm writes. `stride` is the distance between rows, in elements.
 struct Target {
   float* data;
   int64_t stride;
 };
 
-// out = alpha * op(a) * op(b) + beta * out. If the depth is 0, the product is 0.
+// Computes out = alpha * op(a) * op(b) + beta * out. beta must be 0 or 1. A product of depth 0 is 0.
 inline void multiply(const Sgemm& sgemm, char op_a, char op_b, int64_t rows, int64_t cols, int64_t depth, float alpha,
                      const Rows& a, const Rows& b, float beta, const Target& out) {
   if (rows == 0 || cols == 0) return;
@@ -55,7 +55,7 @@ inline void multiply(const Sgemm& sgemm, char op_a, char op_b, int64_t rows, int
   sgemm.multiply(op_a, op_b, rows, cols, depth, alpha, a.data, a.stride, b.data, b.stride, beta, out.data, out.stride);
 }
 
-// Stores contiguous f32 as elements that are `across` elements apart.
+// Converts `count` contiguous elements of f32 to `dtype`, and stores them `across` elements apart.
 inline void store_row(const F32Cast& narrow, const float* from, int64_t count, std::byte* to, int64_t across,
                       uint32_t dtype) {
   const auto bytes = static_cast<int64_t>(kit::dtype_bytes(dtype));
@@ -81,8 +81,8 @@ class AttentionMask {
     return causal_ == BP_CAUSAL_LOWER_RIGHT ? query + keys_ - queries_ : query;
   }
 
-  // Applies the mask to scores of the keys [begin, begin + length). The scores of masked keys become
-  // -inf.
+  // Applies the mask and the causal limit to `row`, which contains the scores of keys [begin, begin + length).
+  // The scores of masked keys become -inf.
   void hide(float* row, int64_t b, int64_t h, int64_t query, int64_t begin, int64_t length) const {
     if (mask_ != nullptr) {
       const int64_t bytes = static_cast<int64_t>(kit::dtype_bytes(mask_->dtype));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The operator attention_bwd. A thread processes all queries that use one head of keys and values, in
-// blocks of queries and keys. The weights of a block are recomputed from the scores and their
-// logsumexp, so the full tensor of weights is never stored. Operands may have any strides.
+// The operator attention_bwd. A thread processes all queries that use one head of keys and values, in blocks of
+// queries and keys. It recomputes the attention weights of a block from the scores and the queries' logsumexp,
+// so the full tensor of weights is never stored. Operands may have any strides.
 #include "ops/attention_blocks.hpp"
 #include "ops/operands.hpp"
 #include "ops/operators.hpp"
@@ -31,7 +31,7 @@ class AttentionBackward {
         narrow_(F32Cast::from_f32(q_.dtype)),
         narrow_keys_(F32Cast::from_f32(k_.dtype)) {}
 
-  // Returns the number of heads of keys and values.
+  // Returns the number of heads of keys and values in all batches.
   int64_t heads() const { return k_.shape[0] * k_.shape[1]; }
   int64_t work() const { return q_.shape[0] * q_.shape[1] * queries() * keys() * (3 * depth() + 2 * width()); }
   // Throws if an sgemm call in head() has failed.
@@ -64,8 +64,8 @@ class AttentionBackward {
   }
 
  private:
-  // Memory of one thread. dk and dv accumulate over a head of keys. The other arrays hold one block
-  // of queries or keys.
+  // The arrays in the scratch memory of one thread. dk and dv contain the gradients of all keys and values of a
+  // head. The other arrays contain one block of queries or keys.
   struct Buffers {
     float *q, *dq, *dy, *y, *weights, *slopes, *k, *v, *dk, *dv;
   };
@@ -75,12 +75,13 @@ class AttentionBackward {
   int64_t depth() const { return q_.shape[3]; }
   int64_t width() const { return v_.shape[3]; }
 
-  // Adds the gradients of the queries from `first` on.
+  // Computes dq for up to kQueries queries, beginning with query `first`, and adds their contributions to dk
+  // and dv.
   void block(int64_t b, int64_t group, int64_t h, int64_t first, const Buffers& to) const {
     const int64_t count = std::min(kQueries, queries() - first);
     const Rows q = rows_of(q_, widen_, b, h, first, count, to.q), dy = rows_of(dy_, widen_, b, h, first, count, to.dy);
     const Rows y = rows_of(y_, widen_, b, h, first, count, to.y);
-    float means[kQueries];  // for each query: the sum of each weight times its gradient
+    float means[kQueries];  // for each query: the sum over keys of weight * gradient of the weight
     for (int64_t r = 0; r < count; ++r) means[r] = inner_product(dy, y, r);
     std::fill_n(to.dq, count * depth(), 0.0f);
     const int64_t seen = std::min(keys(), mask_.last_seen(first + count - 1) + 1);
@@ -118,7 +119,7 @@ class AttentionBackward {
     return static_cast<float>(sum);
   }
 
-  // The statistics are f32 for every dtype of y.
+  // log_sums_ is f32 for every dtype of y.
   float log_sum_of(int64_t b, int64_t h, int64_t query) const {
     return log_sums_.as<float>()[b * log_sums_.strides[0] + h * log_sums_.strides[1] + query * log_sums_.strides[2]];
   }

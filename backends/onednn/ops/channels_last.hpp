@@ -7,8 +7,8 @@
 
 namespace backplane::onednn {
 
-// Returns whether the elements are contiguous in the order N, spatial dimensions, C. False if the view
-// is also dense.
+// Returns whether the elements are contiguous in the order N, spatial dimensions, C. Returns false if the view
+// is also dense, for example because C is 1.
 inline bool is_channels_last(const bp_tensor_desc& view) {
   if (view.rank < 3 || (view.flags & BP_DESC_IMMEDIATE) != 0 || rules::is_packed(view)) return false;
   bp_tensor_desc moved = view;
@@ -17,13 +17,13 @@ inline bool is_channels_last(const bp_tensor_desc& view) {
   return rules::is_dense(moved) && !rules::is_dense(view);
 }
 
-// Operands in a plan's masks, for example {.inputs = 1, .outputs = 1}.
+// Masks of operands: bit i of `inputs` selects input i, and bit i of `outputs` selects output i.
 struct OperandMasks {
   uint32_t inputs, outputs;
 };
 
-// Requests in `needs` that core stages each operand that is not dense. The operands of `images` may instead
-// be channels-last.
+// Requests in `needs` that core stages each operand that is not dense. If an operand in the masks `images` is
+// channels-last, core does not stage it.
 inline void stage_all_but(const OperandMasks& images, const kit::CheckedDesc& checked, kit::PlanNeeds& needs) {
   const kit::PlanNeeds dense = kit::common_needs(checked, true), any = kit::common_needs(checked, false);
   const auto accepted = [](uint32_t mask, const bp_tensor_desc* views, uint32_t count) {
@@ -38,8 +38,9 @@ inline void stage_all_but(const OperandMasks& images, const kit::CheckedDesc& ch
       any.stage_outputs | (dense.stage_outputs & ~accepted(images.outputs, desc.outputs, desc.output_count));
 }
 
-// Like stage_all_but, for kernels that need x and y in the same layout. Returns whether both are
-// channels-last. If so, core stages neither of them. Otherwise core stages each of them that is not dense.
+// Like stage_all_but, for kernels that need input 0 and output 0 in the same layout. If both are channels-last,
+// requests staging of neither, and returns true. Otherwise requests staging of each one that is not dense, and
+// returns false.
 inline bool stage_unless_both(const kit::CheckedDesc& checked, kit::PlanNeeds& needs) {
   const bp_op_desc& desc = checked.desc;
   const kit::PlanNeeds any = kit::common_needs(checked, false);

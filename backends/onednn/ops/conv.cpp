@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The operators conv, conv_transpose and the gradients of conv. They use oneDNN's direct
-// convolution in the layouts that oneDNN prefers. Inputs are therefore reordered into the plan's
-// workspace, and the output is reordered from the workspace. Packed weights need no reorder, and
-// neither do images in the layout channels-last, which oneDNN's fast kernels use. Winograd is never
-// chosen, because it is less accurate.
+// The operators conv, conv_transpose and the gradients of conv. They use oneDNN's direct convolution in the
+// layouts that oneDNN prefers. The plan reorders inputs to its workspace, and the output from its workspace.
+// Packed weights are not reordered. Neither are channels-last images, because oneDNN's fast kernels use this
+// layout. The plugin never selects oneDNN's Winograd algorithm, because it is less accurate.
 #include <optional>
 #include <string_view>
 
@@ -26,8 +25,8 @@ using dnnl_api::Type;
 
 constexpr uint64_t kAlignment = 64;
 
-// An operand of the convolution. If oneDNN prefers a layout other than the caller's, `reorder`
-// copies the operand to or from the workspace.
+// An operand of the convolution. If oneDNN prefers a layout other than the caller's, `reorder` copies an input
+// to the workspace, or the output from the workspace.
 struct Reordered {
   Reordered(const Md& given, const Md& wanted, bool is_output, uint64_t& workspace) {
     if (dnnl_api::same_layout(given, wanted)) return;
@@ -47,7 +46,7 @@ struct Reordered {
   uint64_t offset = 0;
 };
 
-// The DNNL_ARG_* numbers of the operands for one direction of the convolution.
+// The DNNL_ARG_* numbers of the operands of an operator. `first` and `second` are the inputs 0 and 1.
 struct Roles {
   int first, second, out;
 };
@@ -100,7 +99,7 @@ struct Conv {
 
 void run_conv(const Call& call) { call.prepared<Conv>().run(call); }
 
-// Describes dense weights.
+// Returns oneDNN's description of dense weights.
 Md weight_md(const bp_tensor_desc& view, uint32_t groups, bool transposed) {
   Dims dims(view.shape, view.shape + view.rank);
   if (groups > 1) {
@@ -118,7 +117,7 @@ Md weight_md(const bp_tensor_desc& view, uint32_t groups, bool transposed) {
   return {dims, type_of(view.dtype), strides};
 }
 
-// Describes an image [N, C, ..], which is dense or channels-last.
+// Returns oneDNN's description of an image [N, C, ..], which is dense or channels-last.
 Md image_md(const bp_tensor_desc& view, bool channels_last) {
   Dims dims(view.shape, view.shape + view.rank), strides(dims.size());
   int64_t stride = channels_last ? dims[1] : 1;
@@ -133,15 +132,15 @@ Md image_md(const bp_tensor_desc& view, bool channels_last) {
   return {dims, type_of(view.dtype), strides};
 }
 
-// The operands of `op` that are images.
+// Returns masks of the operands of `op` that are images.
 OperandMasks images_of(uint32_t op) {
   return op == BP_OP_CONV_BWD_WEIGHT ? OperandMasks{.inputs = 3, .outputs = 0}
                                      : OperandMasks{.inputs = 1, .outputs = 1};
 }
 
-// Describes a convolution. If an image is channels-last, all images of the convolution become channels-last,
-// because no fast kernel of oneDNN mixes layouts. If oneDNN has no fast kernel for this layout, oneDNN chooses
-// all layouts. `describe(keep)` makes the description, with channels-last images if `keep` is true.
+// Returns the description of a convolution. If any_channels_last is true, the first choice is describe(true),
+// in which all images are channels-last, because no fast kernel of oneDNN mixes layouts. If oneDNN has no fast
+// kernel for this layout, the result is describe(false), in which oneDNN chooses all layouts.
 template <class Describe>
 auto describe_kept(bool any_channels_last, const Describe& describe) {
   if (any_channels_last) {
@@ -152,8 +151,9 @@ auto describe_kept(bool any_channels_last, const Describe& describe) {
   return describe(false);
 }
 
-// Returns whether a convolution is a product of plain weights and dense images with many positions. oneDNN's GEMM then
-// computes it without reorders, which takes up to 10 % less time (docs/measurements/2026-11-27-idle.md).
+// Returns whether a convolution is a matrix product of plain weights and dense images with many positions. For
+// such a convolution, oneDNN's GEMM needs no reorders, and takes up to 10 % less time
+// (docs/measurements/2026-11-27-idle.md).
 bool is_product(const CheckedDesc& checked, bool any_channels_last) {
   constexpr int64_t least_positions = 256;
   const bp_op_desc& desc = checked.desc;
@@ -176,14 +176,14 @@ std::shared_ptr<const Conv> make(const CheckedDesc& checked, const PlanNeeds& ne
   const uint32_t op = desc.op;
   const bool by_weight = op == BP_OP_CONV_BWD_WEIGHT,
              transposed = op == BP_OP_CONV_TRANSPOSE || op == BP_OP_CONV_BWD_INPUT;
-  // oneDNN computes wrong results for large strides and dilations, so this function replaces
-  // strides and dilations that have no effect. With one tap, the dilation becomes 0. With one
-  // output position, the stride becomes the smallest stride that yields one position, because
-  // oneDNN checks the number of positions.
+  // oneDNN computes wrong results for large strides and dilations, so this function replaces strides and
+  // dilations that have no effect. If there is one tap, the dilation becomes 0. If there is one output
+  // position, the stride becomes the smallest stride that yields one position, because oneDNN checks the number
+  // of positions.
   const bp_tensor_desc& positions = by_weight ? desc.inputs[1] : transposed ? desc.inputs[0] : desc.outputs[0];
   const bp_tensor_desc& image = transposed ? desc.outputs[0] : desc.inputs[0];
   const bp_tensor_desc& taps = by_weight ? desc.outputs[0] : desc.inputs[1];
-  Dims strides, dilations, begin, end;  // 0 means no dilation in oneDNN
+  Dims strides, dilations, begin, end;  // oneDNN counts dilations from 0, so 0 means no dilation
   for (uint32_t d = 0; d < attributes.spatial_rank; ++d) {
     dilations.push_back(taps.shape[2 + d] == 1 ? 0 : attributes.dilation[d] - 1);
     const int64_t reach = (taps.shape[2 + d] - 1) * (dilations[d] + 1) + 1;
@@ -220,7 +220,8 @@ std::shared_ptr<const Conv> make(const CheckedDesc& checked, const PlanNeeds& ne
   const auto free_layout = [&](const Md& given_layout) {
     return plain ? given_layout : dnnl_api::any_layout(given_layout);
   };
-  // The layouts for describe(): channels-last for all images, the given layouts, or the choice of oneDNN.
+  // These functions return an operand's layout for describe(keep). If `keep` is true, images are channels-last.
+  // Otherwise the layout is the given one if `plain` is true, and oneDNN's choice if not.
   const auto layout_a = [&](bool keep) { return keep ? image_md(desc.inputs[0], true) : free_layout(a); };
   const auto layout_b = [&](bool keep) { return keep && by_weight ? image_md(desc.inputs[1], true) : free_layout(b); };
   const auto layout_y = [&](bool keep) {
@@ -271,7 +272,7 @@ std::shared_ptr<const Conv> make(const CheckedDesc& checked, const PlanNeeds& ne
       given, std::array<Md, 3>{made.src_desc(), made.diff_dst_desc(), made.diff_weights_desc()}, activation);
 }
 
-// Returns the reason why neither oneDNN nor the direct convolution supports a call, if there is one.
+// Returns an error if neither oneDNN nor the direct convolution supports the call. The error states the reason.
 Status check_conv(const CheckedDesc& checked) {
   const bp_op_desc& desc = checked.desc;
   const char* name = checked.op->name;
@@ -300,7 +301,7 @@ Status check_conv(const CheckedDesc& checked) {
   return {};
 }
 
-// Creates the state of a plan, or returns the reason why oneDNN does not support the call.
+// Creates the state of a plan. Returns an error if oneDNN does not support the call.
 Status make_state(const CheckedDesc& checked, const PlanNeeds& needs, std::shared_ptr<const Conv>& state) {
   const char* name = checked.op->name;
   try {
@@ -331,7 +332,7 @@ Status prepare_conv(const CheckedDesc& checked, Prepared& prepared) {
   return {};
 }
 
-// Prepares the packing of the weights. The gradient of the weights has no weights among its inputs.
+// Prepares the packing of the weights (input 1). conv_bwd_weight has no weights among its inputs.
 Status pack_conv(const CheckedDesc& checked, uint32_t input, PreparedPack& prepared) {
   if (input != 1 || checked.desc.op == BP_OP_CONV_BWD_WEIGHT) return prefers_plain(checked, input);
   if (Status status = check_conv(checked); !status.ok()) return status;

@@ -15,11 +15,11 @@ namespace {
 
 using namespace kit;
 
-// Limits of the direct convolution. oneDNN is faster for larger weights, and for larger images, in which
-// windows contain less padding.
+// Limits of the direct convolution. oneDNN is faster for larger weights. It is also faster for larger images,
+// in whose windows the share of padding is smaller.
 constexpr int64_t kMostPositions = 256, kMostWeights = int64_t{1} << 14, kFewestImages = 8;
-constexpr int64_t kDirectGrain = int64_t{1} << 22;  // number of products that justify waking a thread
-constexpr int64_t kDirectLayout = -1;               // distinguishes the layout from oneDNN's layouts
+constexpr int64_t kDirectGrain = int64_t{1} << 22;  // number of multiplications that justify waking a thread
+constexpr int64_t kDirectLayout = -1;               // a number that no layout of oneDNN has
 
 struct Direct {
   DirectConvShape shape;
@@ -40,7 +40,8 @@ DirectConvShape shape_of(const CheckedDesc& checked) {
   return shape;
 }
 
-// Stores weights [O, C, rows, columns] of any strides in the order of the kernel.
+// Stores weights [O, C, rows, columns] of any strides as [rows][columns][C][padded_outputs()], as the kernel
+// reads them.
 void arrange(const DirectConvShape& shape, const View& from, float* to) {
   const int64_t padded = shape.padded_outputs(), *strides = from.strides;
   for (int64_t r = 0; r < shape.kernel[0]; ++r) {
@@ -100,7 +101,7 @@ bool prefers_direct(const CheckedDesc& checked, const PlanNeeds& needs) {
   if (desc.op != BP_OP_CONV || attributes.spatial_rank != 2 || attributes.groups != 1) return false;
   const bool staged_x = (needs.stage_inputs & 1u) != 0, staged_y = (needs.stage_outputs & 1u) != 0;
   if (staged_y || !is_channels_last(y)) return false;
-  // An image of one channel is both dense and channels-last.
+  // An image of one channel is dense and channels-last at once, so is_channels_last() returns false for it.
   if (x.shape[1] != 1 && (staged_x || !is_channels_last(x))) return false;
   const DirectConvShape shape = shape_of(checked);
   return direct_conv_kernel() != nullptr && x.shape[0] >= kFewestImages &&

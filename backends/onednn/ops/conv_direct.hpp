@@ -6,8 +6,8 @@
 
 namespace backplane::onednn {
 
-// Returns whether the direct convolution is faster than oneDNN for a valid call of conv on f32. Core stages
-// the operands in `needs`.
+// Returns whether the direct convolution is faster than oneDNN for a valid call of conv on f32. `needs` states
+// the operands that core stages.
 bool prefers_direct(const kit::CheckedDesc& checked, const kit::PlanNeeds& needs);
 
 // Prepare the execution, and the packing of the weights, of a call for which prefers_direct() is true.

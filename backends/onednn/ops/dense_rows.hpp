@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Helpers for operators on dense rows. They divide rows among threads, and check the axes that form
-// a row.
+// Helpers for operators on dense rows: the division of rows among threads, and checks of the axes that form a
+// row.
 #pragma once
 
 #include <algorithm>
@@ -20,8 +20,8 @@ void each_row(int64_t rows, int64_t length, const Body& body) {
   });
 }
 
-// Adds a kernel for dense operands with the function `kernel` as its state. Does nothing if
-// `kernel` is null.
+// Adds `run` to `kernels` as the kernel of `op` for dense operands. The function `kernel` becomes the plan's
+// state. Does nothing if `kernel` is null.
 template <class Function>
 void add_dense(kit::Kernels& kernels, uint32_t op, uint32_t dtype, kit::Kernel run, kit::Prepare prepare,
                Function kernel) {
@@ -29,7 +29,7 @@ void add_dense(kit::Kernels& kernels, uint32_t op, uint32_t dtype, kit::Kernel r
   kernels.add(op, dtype, {.run = run, .dense = true, .prepare = prepare, .state = std::make_shared<Function>(kernel)});
 }
 
-// Returns the number of elements of a row that spans `axes`.
+// Returns the number of elements of a row whose axes are the bits of `axes`.
 inline int64_t row_length(const kit::View& x, uint32_t axes) {
   int64_t length = 1;
   for (uint32_t d = 0; d < x.rank; ++d) length *= (axes >> d & 1u) != 0 ? x.shape[d] : 1;
@@ -44,7 +44,7 @@ inline kit::Status want_last_axis(const kit::CheckedDesc& checked, uint32_t axis
                           " is not supported, the last one is; permute, or let core decompose it");
 }
 
-// Returns UNSUPPORTED unless `axes` are the trailing axes of x.
+// Returns UNSUPPORTED unless the mask `axes` contains exactly the last axes of x, at least one.
 inline kit::Status want_trailing_axes(const kit::CheckedDesc& checked, const bp_tensor_desc& x, uint32_t axes) {
   const uint32_t all = (1u << x.rank) - 1;
   uint32_t trailing = 0;  // the smallest mask of trailing axes that contains `axes`

@@ -18,11 +18,11 @@ inline double element(const kit::View& view, int64_t i) {
       return static_cast<double>(static_cast<float>(view.as<kit::bf16>()[i]));
   }
 }
-// Returns element `i`, or `otherwise` if the operand is absent.
+// Returns element `i` of `view`, or `otherwise` if `view` is null (an absent operand).
 inline double element_or(const kit::View* view, int64_t i, double otherwise) {
   return view == nullptr ? otherwise : element(*view, i);
 }
-// Stores element `i`, unless the operand is absent.
+// Stores element `i` of `view`. Does nothing if `view` is null (an absent operand).
 inline void put(const kit::View* view, int64_t i, double value) {
   if (view == nullptr) return;
   switch (view->dtype) {

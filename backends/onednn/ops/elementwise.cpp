@@ -12,7 +12,7 @@ namespace {
 
 using namespace kit;
 
-// The approximation is an attribute, so the kernel is chosen when the plan is created.
+// The approximation is an attribute, so it is known when the plan is created, and the plan contains its kernel.
 Status prepare_gelu(const CheckedDesc& checked, Prepared& prepared) {
   const bool tanh_form = checked.attributes.as<bp_gelu_attributes>().approximation == BP_GELU_TANH;
   const uint32_t dtype = checked.dtypes.first;
@@ -22,7 +22,7 @@ Status prepare_gelu(const CheckedDesc& checked, Prepared& prepared) {
   return {};
 }
 
-// The predicate is an attribute, so the kernel is chosen when the plan is created.
+// The predicate is an attribute, so it is known when the plan is created, and the plan contains its kernel.
 Status prepare_compare(const CheckedDesc& checked, Prepared& prepared) {
   const uint32_t predicate = checked.attributes.as<bp_compare_attributes>().predicate;
   prepared.any_size = true;

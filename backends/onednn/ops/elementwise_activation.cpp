@@ -10,7 +10,7 @@ namespace {
 
 using namespace kit;
 
-// The activation is an attribute, so the kernel is chosen when the plan is created.
+// The activation is an attribute, so it is known when the plan is created, and the plan contains its kernel.
 Status prepare_activation_bwd(const CheckedDesc& checked, Prepared& prepared) {
   const uint32_t activation = checked.attributes.as<bp_activation_bwd_attributes>().activation;
   const VectorKernel kernel = activation_bwd_kernel(activation, checked.dtypes.first);

@@ -10,7 +10,7 @@ namespace {
 
 using namespace kit;
 
-// The function is an attribute, so the kernel is chosen when the plan is created.
+// The function is an attribute, so it is known when the plan is created, and the plan contains its kernel.
 Status prepare_unary(const CheckedDesc& checked, Prepared& prepared) {
   const uint32_t function = checked.attributes.as<bp_unary_attributes>().function;
   const VectorKernel kernel = function_kernel(function, checked.dtypes.first);

@@ -25,7 +25,8 @@ class F32Cast {
       kernel_(&from, to, count);
     }
   }
-  // Converts elements of `bytes` bytes that are `step` bytes apart.
+  // Converts `count` elements to f32. An element has `bytes` bytes, and the addresses of elements are `step`
+  // bytes apart.
   void strided(const std::byte* from, int64_t step, int64_t bytes, float* to, int64_t count) const {
     if (step == bytes) return (*this)(from, to, count);
     for (int64_t i = 0; i < count; ++i) (*this)(from + i * step, to + i, 1);

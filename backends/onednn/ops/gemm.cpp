@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Blocking of a GEMM. Each thread computes blocks of the output. A block uses packed panels of both
-// inputs. With few rows, a block instead reads the input `b` in place.
+// Blocking of a GEMM. Each thread computes blocks of the output. To compute a block, it packs panels of both
+// inputs. If there are few rows, it reads the input `b` in place instead.
 #include "ops/gemm.hpp"
 
 #include <backplane/kit/types.hpp>
@@ -15,31 +15,32 @@ namespace {
 
 using namespace kit;
 
-// Extents of a block, in elements. The accumulators of a block and both packed inputs fit into a
-// second-level cache of 1 MiB. kBlockRows is a multiple of each tile's number of rows. kBlockCols
-// is a multiple of each tile's number of columns.
+// Maximum extents of a block, in elements. The accumulators of a block and both packed inputs fit into a
+// second-level cache of 1 MiB. kBlockRows is a multiple of the number of rows of every tile, and kBlockCols of
+// the number of columns.
 constexpr int64_t kBlockRows = 240, kBlockCols = 256, kBlockDepth = 256;
-// A GEMM with at most kSkinnyRows rows is called skinny. In a skinny GEMM, reading `b` takes longer
-// than multiplying. With one row, a block has a larger depth, so that the processor reads `b` from beginning to end.
+// A GEMM that reads `b` in place is called skinny. It has at most kSkinnyRows rows, or uses dot products. With
+// few rows, reading `b` takes longer than multiplying. With one row, a block has a larger depth, so that the
+// processor reads `b` from beginning to end.
 constexpr int64_t kSkinnyRows = 16, kSkinnyDepth = 2048, kSkinnyElements = 8192, kStripStep = 64;
 constexpr int64_t kOneRowDepth = 32768;
-// For up to kDotRows rows, dot products with contiguous columns of `b` are faster than packing `b`, if
-// they have at least kLongDepth terms and the rows stay in a second-level cache.
+// Up to kDotRows rows use dot products with the contiguous columns of `b`, which are then faster than packing
+// `b`. This requires a depth of at least kLongDepth, and rows that stay in a second-level cache.
 constexpr int64_t kDotRows = 64, kLongDepth = 256;
 // Below this depth, a dot product spends more time on the sum over its lanes than on its products.
 constexpr int64_t kDotDepth = 48;
 // Number of multiplications that justify waking a thread, about 10 us of work.
 constexpr int64_t kGemmGrain = int64_t{1} << 19;
-// Number of multiplications that take as long as one load from `b`.
+// Number of multiplications that take as long as the load of one element of `b`.
 constexpr int64_t kReading = 8;
 
-// Divides `value` into equal blocks of at most `limit`, and uses as few blocks as possible. Returns
-// the size of a block, rounded up to a multiple of `step`.
+// Divides `value` into the smallest number of equal blocks of at most `limit`. Returns the size of a block,
+// rounded up to a multiple of `step`.
 constexpr int64_t even_block(int64_t value, int64_t limit, int64_t step) {
   return round_up(blocks_of(value, blocks_of(value, limit)), step);
 }
 
-// Copies `count` words of 2 or 4 bytes. The steps are in bytes.
+// Copies `count` words of `bytes` bytes, 2 or 4. The steps are the distances between words in bytes.
 void move_words(int64_t bytes, const std::byte* from, int64_t from_step, std::byte* to, int64_t to_step,
                 int64_t count) {
   for (int64_t i = 0; i < count; ++i, from += from_step, to += to_step) {
@@ -47,7 +48,7 @@ void move_words(int64_t bytes, const std::byte* from, int64_t from_step, std::by
   }
 }
 
-// The rows of `a` or the columns of `b`.
+// The lines of an input, which are the rows of `a` or the columns of `b`. Strides are in elements.
 struct Lines {
   const std::byte* data;
   int64_t bytes, stride, depth_stride;
@@ -68,7 +69,8 @@ class Gemm {
       : tile_(gemm_tile()), epilogue_(epilogue), integer_(out.dtype == BP_I32) {
     const uint32_t r = out.rank - 2, c = out.rank - 1;
     View addend = epilogue.sum != nullptr && epilogue.sum->c != nullptr ? *epilogue.sum->c : View{};
-    // If there are few columns, computes the transposed product, unless its dot products would be short.
+    // If there are few columns, this class computes the transposed product, unless the dot products of that
+    // product would be short.
     const bool swaps = out.shape[c] < out.shape[r] && out.shape[c] <= kSkinnyRows &&
                        (a.strides[r] == 1 || a.shape[c] >= kDotDepth || out.shape[r] <= kSkinnyRows);
     if (epilogue.bias == nullptr && epilogue.activation == nullptr && swaps) {
@@ -93,8 +95,8 @@ class Gemm {
   }
 
   int64_t blocks() const { return batches_ * row_blocks_ * col_blocks_; }
-  // Returns the work as a number of multiplications. In a skinny GEMM, each element of `b` costs at
-  // least kReading multiplications.
+  // Returns the work in multiplications. In a skinny GEMM, each element of `b` counts as at least kReading
+  // multiplications.
   int64_t work() const { return batches_ * cols_ * depth_ * (skinny_ ? std::max(rows_, kReading) : rows_); }
   // Returns the number of floats of scratch memory per thread.
   int64_t scratch_size() const { return acc_size() * 2 + left_floats_ + right_floats_ + 2 * stride_; }
@@ -147,8 +149,7 @@ class Gemm {
     } else {
       block_rows_ = even_block(rows_, kBlockRows, tile_.rows);
       block_cols_ = even_block(cols_, kBlockCols, tile_.cols);
-      // Makes blocks narrower until there is at least one block per thread, or a block is as narrow
-      // as a tile.
+      // Halves the width of blocks until there is a block for each thread, or a block is as narrow as a tile.
       while (batches_ * blocks_of(rows_, block_rows_) * blocks_of(cols_, block_cols_) < threads &&
              block_cols_ > tile_.cols) {
         block_cols_ = round_up(block_cols_ / 2, tile_.cols);
@@ -186,7 +187,7 @@ class Gemm {
       const int64_t depth = std::min(skinny_depth_, depth_ - k);
       const float* a = reinterpret_cast<const float*>(left.at(row, k));
       int64_t a_stride = left.stride;
-      if (!in_place) {  // packs each line as a separate panel, so that the line is contiguous
+      if (!in_place) {  // copies each line to a panel of width 1, so that its elements are contiguous
         left.read.pack(left.at(row, k), left.stride, left.depth_stride, rows, depth, 1, buffers.left);
         a = buffers.left;
         a_stride = depth;
@@ -205,7 +206,7 @@ class Gemm {
     std::fill_n(buffers.acc, rows * stride_, 0.0f);
     if (integer_) std::fill_n(buffers.totals, rows * stride_, 0u);
   }
-  // Adds the accumulators, which are still exact integers, to the sums modulo 2^32, then clears the
+  // Adds the accumulators, which are still exact integers, to the totals modulo 2^32. Then clears the
   // accumulators.
   void carry(int64_t rows, int64_t cols, const Buffers& buffers) const {
     for (int64_t r = 0; r < rows; ++r) {

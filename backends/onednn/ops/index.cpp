@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The operator gather. An index outside the extent of the axis gives 0.
+// The operator gather. The result for an index outside the extent of the axis is 0.
 #include <backplane/kit/loops.hpp>
 #include <cstring>
 
@@ -15,15 +15,15 @@ using namespace kit;
 
 constexpr int64_t kLine = 64;                       // bytes of a cache line
 constexpr int64_t kGrain = int64_t{1} << 15;        // number of elements that justify waking a thread
-constexpr int64_t kCachedBytes = int64_t{1} << 19;  // size of a table that stays in the second-level cache
+constexpr int64_t kCachedBytes = int64_t{1} << 19;  // maximum size of a table that stays in the second-level cache
 constexpr int64_t kMaxStripBytes = int64_t{1} << 24;
 
 void prefetch_lines(const std::byte* from, int64_t bytes) {
   for (int64_t i = 0; i < bytes; i += kLine) __builtin_prefetch(from + i);
 }
 
-// One execution. The nest's views are the output, the index, and the table with stride 0 along the
-// axis.
+// One execution of gather. The loop nest's views are the output, the index, and the table. The table has stride
+// 0 along the axis.
 template <class Word, class Index>
 struct Gather {
   int64_t extent, axis_stride;  // extent and stride of the table along the axis; the stride is in bytes
@@ -41,8 +41,9 @@ struct Gather {
     }
   }
 
-  // Copies whole rows. Each index along dimension `d` selects one row. Prefetches the beginning of a
-  // later row, because the hardware prefetcher cannot predict its address.
+  // Gathers if an index selects a whole row. Each index along dimension `d` selects one row. Prefetches the
+  // beginning of the row that is copied kAhead steps later, because the hardware prefetcher cannot predict its
+  // address.
   void rows(const LoopNest<3>& nest, uint32_t d) const {
     constexpr int64_t kAhead = 4, kPrefetchedBytes = 512;
     const auto& step = nest.strides(d);
@@ -70,9 +71,9 @@ struct Gather {
     if (streams) fence_stores();
   }
 
-  // Gathers if each element has its own index. Processes strips of columns as wide as a cache line. First
-  // copies the strip's columns of the table to `strip`. The copy is contiguous and stays in the caches,
-  // whereas the lines of the table may compete for few sets of the caches. `d` is the dimension of the axis.
+  // Gathers if each element of a row has its own index. Processes strips of columns, each as wide as a cache
+  // line. First copies these columns of the table to `strip`. The copy is contiguous and stays in the caches,
+  // whereas the cache lines of the table itself may compete for few sets. `d` is the dimension of the axis.
   void strips(const LoopNest<3>& nest, uint32_t d, std::byte* strip) const {
     constexpr int64_t kAhead = 16, kColumns = kLine / static_cast<int64_t>(sizeof(Word));
     const uint32_t inner = nest.rank() - 1;
@@ -104,8 +105,8 @@ struct Gather {
     });
   }
 
-  // Runs the fastest applicable loop. `strip` has kLine bytes per element of the axis. It is null if
-  // copying strips would not be faster.
+  // Runs the fastest loop for this nest. `strip` has kLine bytes per element of the axis. It is null if
+  // strips() would not be faster.
   void run(const LoopNest<3>& nest, std::byte* strip) const {
     const uint32_t inner = nest.rank() - 1;
     const auto& strides = nest.strides(inner);
@@ -128,8 +129,8 @@ void gather(const Call& call) {
   const Gather<Word, Index> all{.extent = x.elements() == 0 ? 0 : x.shape[axis],
                                 .axis_stride = byte_stride(x, axis),
                                 .streams = elements * size >= kStreamedBytes};
-  // Copying strips is faster if the table exceeds the second-level cache, a strip fits into the
-  // third-level cache, and each line of a strip is read about once or more.
+  // strips() is faster if three conditions are true: the table exceeds the second-level cache; a strip fits
+  // into the third-level cache; and there is at least one index for every two elements of a strip.
   const bool strips = nest.inner_strides()[1] == sizeof(Index) && x.elements() * size > kCachedBytes &&
                       all.extent * kLine <= kMaxStripBytes && index.shape[axis] >= all.extent / 2;
   const int64_t strip_bytes = strips ? all.extent * kLine : 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The operator scatter, if an index selects a row of contiguous elements. An index outside the extent of
-// the axis selects no row.
+// The operator scatter, if an index selects a row of contiguous elements. An index outside the extent of the
+// axis selects no row of the output.
 #include <backplane/kit/loops.hpp>
 #include <cstring>
 
@@ -15,7 +15,7 @@ using namespace kit;
 
 constexpr int64_t kScatterGrain = int64_t{1} << 16;  // number of elements that justify waking a thread
 
-// The plain kernel for all modes, and the vector kernel for mode ADD, which may be null.
+// The plain kernel, which supports all modes, and the vector kernel for mode ADD, which may be null.
 struct ScatterState {
   Kernel plain;
   AddRowsKernel add;
@@ -25,8 +25,8 @@ int64_t index_at(const std::byte* at, bool wide) {
   return wide ? *reinterpret_cast<const int64_t*>(at) : *reinterpret_cast<const int32_t*>(at);
 }
 
-// One execution. The nest's views are the output, the index and the source, each with extent 1 along
-// the axis.
+// One execution of scatter. The loop nest's views are the output, the index and the source, each with extent 1
+// along the axis.
 struct RowScatter {
   int64_t extent, length;                          // extents of the output and of the source along the axis
   int64_t io_stride, index_stride, source_stride;  // in bytes, along the axis
@@ -42,9 +42,9 @@ struct RowScatter {
     }
   }
 
-  // Makes a linked list of source rows for each output row that an index selects. `heads` contains the first
-  // source row for each output row, and `next` the successor of each source row. Writes the selected output
-  // rows to `touched`, and returns their number.
+  // Makes a linked list of source rows for each output row that an index selects. heads[i] is the first source
+  // row of output row i, or -1. next[j] is the source row after row j. Writes the selected output rows to
+  // `touched`, and returns their number.
   int64_t list(const std::byte* from, int32_t* heads, int32_t* next, int32_t* touched) const {
     std::fill_n(heads, extent, -1);
     int64_t count = 0;
@@ -91,7 +91,7 @@ void run_scatter(const Call& call) {
   auto* const heads = reinterpret_cast<int32_t*>(
       call.scratch->get(static_cast<std::size_t>(rows.extent + 2 * rows.length) * sizeof(int32_t)));
   int32_t *const next = heads + rows.extent, *const touched = next + rows.length;
-  const std::byte* listed = nullptr;  // address of the indices for which the lists were made
+  const std::byte* listed = nullptr;  // address of the indices from which the current lists were made
   int64_t touched_count = 0;
   nest.rows([&](const auto& at, const auto&, int64_t count) {
     if (at[1] != listed) touched_count = rows.list(at[1], heads, next, touched);

@@ -27,8 +27,8 @@ struct LossTargets {
   bool ignores(int64_t row) const { return at(row) == ignored; }
 };
 
-// Returns a row's logit of the target, or 0 if the target is invalid. Call this function before the gradient
-// is stored, because the gradient may overwrite the logits.
+// Returns the logit of the row's target class, or 0 if the target is invalid. Call this function before the
+// gradient is stored, because the gradient may overwrite the logits.
 template <class T>
 double chosen_of(const T* x, int64_t target, int64_t classes) {
   return target >= 0 && target < classes ? static_cast<double>(widen(x[target])) : 0;

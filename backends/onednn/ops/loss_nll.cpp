@@ -19,7 +19,7 @@ class Targets {
   Targets(const View& targets, const View* weights, int64_t classes, int64_t ignored)
       : targets_(targets), weights_(weights), classes_(classes), ignored_(ignored) {}
 
-  // Returns the class of a row. Returns -1 for an ignored row, and for a target outside the classes.
+  // Returns the target class of a row. Returns -1 if the row is ignored, or if its target is not a class.
   int64_t of(int64_t row) const {
     const int64_t target = targets_.dtype == BP_I32 ? targets_.as<int32_t>()[row] : targets_.as<int64_t>()[row];
     return target == ignored_ || target < 0 || target >= classes_ ? -1 : target;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The operator matmul. The GEMM of ops/gemm.cpp computes any size. A recurring size of f32, bf16 or
-// 8-bit integers uses a oneDNN primitive that is created for this size. A product with a right operand
-// that is packed in the layout that oneDNN prefers also uses a primitive.
+// The operator matmul. The GEMM of ops/gemm.cpp computes any size. For a recurring size of f32, bf16 or 8-bit
+// integers, a plan uses a oneDNN primitive that is created for this size. A plan whose right operand is packed
+// in oneDNN's preferred layout also uses a primitive.
 #include <backplane/kit/loops.hpp>
 #include <backplane/kit/plan.hpp>
 #include <numeric>
@@ -22,16 +22,16 @@ using dnnl_api::Dims;
 using dnnl_api::Md;
 using dnnl_api::Type;
 
-// oneDNN 2.6 computes i8 x i8 as u8 x i8 and adds a correction in f32, which is exact while sums
-// stay below 2^24. For larger depths, this file shifts `a` to u8 and corrects the result in integer
-// arithmetic.
+// oneDNN 2.6 computes i8 x i8 as u8 x i8 and adds a correction in f32. The correction is exact if the sums are
+// below 2^24. If the depth exceeds kExactDepthOfI8, this file shifts `a` to u8 and corrects the result in
+// integer arithmetic.
 constexpr int64_t kExactDepthOfI8 = 512;
-// The product of i8 and i8 of any depth, computed as a * b = (a + 128) * b - 128 * (ones * b). Both
-// products on the right multiply u8 by i8, which is exact. A row of ones is appended to a + 128, so
-// that one multiplication gives both products.
+// The product of i8 and i8 for any depth, computed as a * b = (a + 128) * b - 128 * (ones * b). The products on
+// the right multiply u8 by i8, which is exact. A row of ones is appended to a + 128, so that one multiplication
+// computes both products.
 struct Shifted {
   int64_t batches, rows, cols, depth;
-  // Bytes of workspace for a + 128 with its row of ones, and for the product.
+  // Bytes of workspace for a + 128 with its row of ones, and for their product with b.
   uint64_t left_bytes, sums_bytes;
 
   explicit Shifted(const bp_op_desc& desc) {
@@ -107,9 +107,9 @@ void run(const Call& call) {
 
 void run_any_size(const Call& call) { gemm(call.in(0), call.in(1), call.out(), {}, *call.scratch); }
 
-// Returns the single matrix product that computes a matmul whose right operand is one matrix, plain or
-// packed. If the matrices of a batch share the right operand, the product has the rows of all of them.
-// Returns nothing if no packed operand can serve this matmul.
+// Returns the single matrix product that computes a matmul whose right operand is one matrix, plain or packed.
+// If all matrices of a batch share the right operand, the rows of the product are the rows of all these
+// matrices. Returns nothing if no packed operand can serve this matmul.
 std::optional<Product> packable_product(const bp_op_desc& desc) {
   const bp_tensor_desc &a = desc.inputs[0], &b = desc.inputs[1], &out = desc.outputs[0];
   Product product{1, b.shape[b.rank - 2], b.shape[b.rank - 1], type_of(a.dtype), type_of(b.dtype), type_of(out.dtype)};
@@ -125,8 +125,9 @@ std::optional<Product> packable_product(const bp_op_desc& desc) {
 Status pack_right(const CheckedDesc& checked, uint32_t input, PreparedPack& prepared) {
   const std::optional<Product> product = packable_product(checked.desc);
   if (input != 1 || !product) return prefers_plain(checked, input);
-  // One row reads each element of the weights once. The GEMM of ops/gemm.cpp does so faster than oneDNN, but
-  // accepts no layout of oneDNN. Weights that are packed for more rows also serve one row.
+  // For one row, each element of the weights is read once. The GEMM of ops/gemm.cpp reads plain weights faster
+  // than oneDNN, but it does not support oneDNN's layouts. Weights that are packed for more rows also serve one
+  // row.
   if (product->rows == 1 && !rules::is_packed(checked.desc.inputs[1])) return prefers_plain(checked, input);
   try {
     const auto made = describe_packed(*product);
@@ -138,7 +139,8 @@ Status pack_right(const CheckedDesc& checked, uint32_t input, PreparedPack& prep
   }
 }
 
-// Prepares a plan whose right operand is packed. The kit has compared its layout with pack_right's.
+// Prepares a plan whose right operand is packed. The kit has checked that the operand's layout is that of
+// pack_right().
 Status prepare_packed(const CheckedDesc& checked, Prepared& prepared) {
   const bp_op_desc& desc = checked.desc;
   const std::optional<Product> product = packable_product(desc);
@@ -179,7 +181,7 @@ Status prepare(const CheckedDesc& checked, Prepared& prepared) {
     } else {
       state = make_matmul(desc, prepared);
     }
-    // Without a primitive, the plan serves any size and uses the GEMM of ops/gemm.cpp.
+    // If there is no primitive, the plan serves any size and uses the GEMM of ops/gemm.cpp.
     prepared.any_size = state == nullptr;
     if (prepared.any_size) return {};
     prepared.workspace_bytes = state->workspace_bytes();
@@ -198,7 +200,7 @@ Status prepare(const CheckedDesc& checked, Prepared& prepared) {
   return {};
 }
 
-// Returns whether oneDNN computes 8-bit products exactly. Without VNNI, oneDNN adds pairs of
+// Returns whether oneDNN computes 8-bit products exactly. On processors without VNNI, oneDNN adds pairs of
 // products in saturating 16-bit arithmetic.
 bool exact_in_8_bits() {
   const dnnl::cpu_isa isa = dnnl::get_effective_cpu_isa();

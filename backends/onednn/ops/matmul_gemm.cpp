@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The operator gemm. The GEMM of ops/gemm.cpp computes any size, and adds c to its accumulators. A recurring size of
-// f32 or bf16 uses a oneDNN primitive that computes the product in f32, and then one pass that adds c.
+// The operator gemm. The GEMM of ops/gemm.cpp computes any size, and adds c to its accumulators. For a
+// recurring size of f32 or bf16, a oneDNN primitive computes the product in f32. One more pass scales the
+// product and adds c.
 #include <backplane/kit/loops.hpp>
 #include <backplane/kit/plan.hpp>
 
@@ -27,15 +28,16 @@ void run_gemm_of_any_size(const Call& call) {
   gemm(call.in(0), call.in(1), call.out(), {.sum = &sum}, *call.scratch);
 }
 
-// The state of a plan for one size. The output is dense.
+// The state of a plan for one size. The plan's output is dense.
 struct GemmOfSize {
   std::shared_ptr<const MatmulPrimitive> product;
   ScaledSumKernel kernel;
-  // Bytes of workspace for the product. The value is 0 if the product is stored in an f32 output.
+  // Bytes of workspace for the product. The value is 0 if the output is f32, because the product is stored in
+  // the output.
   uint64_t product_bytes;
 };
 
-// Computes out = alpha * product + beta * c on dense f32 `product` and dense `out`.
+// Computes out = alpha * product + beta * c. `product` is dense f32, and `out` is dense.
 void add_to_product(const ScaledSum& sum, std::byte* product, const View& out) {
   View product_view = out, c = sum.c != nullptr ? *sum.c : View{};
   product_view.data = product;
@@ -62,7 +64,8 @@ void run_gemm(const Call& call) {
   if (!done) add_to_product(sum, product, call.out());
 }
 
-// Returns whether the elements of a row are far from each other, so that the pass reads a cache line for each element.
+// Returns whether adjacent elements of a row are neither contiguous nor the same element. A pass over such a
+// row may read a cache line for each element.
 bool has_distant_elements(const bp_tensor_desc& view) {
   const int64_t stride = view.strides[view.rank - 1];
   return view.shape[view.rank - 1] > 1 && stride != 0 && stride != 1;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The operator linear. The GEMM of ops/gemm.cpp computes any size. A recurring size uses a oneDNN
-// primitive with bias, followed by a vector kernel for the activation. A product with packed weights
-// uses such a primitive too.
+// The operator linear. The GEMM of ops/gemm.cpp computes any size. For a recurring size, and for packed
+// weights, a oneDNN primitive computes the product and adds the bias. Then a vector kernel applies the
+// activation.
 #include "ops/gemm.hpp"
 #include "ops/operands.hpp"
 #include "ops/operators.hpp"
@@ -18,7 +18,7 @@ using namespace kit;
 using dnnl_api::Md;
 using dnnl_api::Type;
 
-// Maximum number of rows for which the GEMM of ops/gemm.cpp is faster than oneDNN.
+// Maximum number of rows for which the dot products of ops/gemm.cpp are faster than oneDNN.
 constexpr int64_t kRowsOfDots = 32;
 
 struct Linear {
@@ -47,8 +47,8 @@ struct Linear {
   Primitive gemm;
   bool has_bias;
   VectorPlan activation;
-  // Bytes of workspace for f32 sums, which the activation converts to the output's dtype. The value
-  // is 0 if the sums are stored in the output itself.
+  // Bytes of workspace for f32 sums, which the activation converts to the output's dtype. The value is 0 if the
+  // output itself contains the sums.
   uint64_t sums_bytes;
 };
 

@@ -14,12 +14,13 @@ using namespace kit;
 using dnnl_api::Dims;
 using dnnl_api::Md;
 
-// The GEMM of ops/gemm.cpp is as fast as oneDNN for up to kFewRows rows or columns, if the other extents
-// are at least kManyElements. The GEMM is faster than oneDNN for up to kFewProducts multiplications.
+// The GEMM of ops/gemm.cpp is as fast as oneDNN if two conditions are true: the output has at most kFewRows
+// rows or columns, and its other extent and the depth are at least kManyElements. The GEMM is faster than
+// oneDNN for up to kFewProducts multiplications.
 constexpr int64_t kFewRows = 16, kManyElements = 256, kFewProducts = int64_t{1} << 14;
 
-// Returns whether oneDNN has fast implementations for the layout. Rows or columns must be
-// contiguous and must not overlap, and batch strides must not be negative.
+// Returns whether oneDNN has fast implementations for this layout. Rows or columns must be contiguous, and must
+// not overlap. Batch strides must not be negative.
 bool is_fast_layout(const Matrices& m) {
   const bool rows_contiguous = m.col_stride == 1 && m.row_stride >= m.cols;
   const bool cols_contiguous = m.row_stride == 1 && m.col_stride >= m.rows;
@@ -27,8 +28,8 @@ bool is_fast_layout(const Matrices& m) {
          std::all_of(m.strides.begin(), m.strides.end(), [](int64_t s) { return s >= 0; });
 }
 
-// Merges two adjacent batch dimensions if, in every operand, a single stride can replace their
-// strides. Drops batch dimensions of extent 1.
+// Merges two adjacent batch dimensions if, in every operand, one stride can replace the two strides. Drops
+// batch dimensions of extent 1.
 void merge_batch(Matrices* const (&all)[3]) {
   std::vector<int64_t>& extents = all[2]->batch;
   for (std::size_t d = 0; d < extents.size();) {
@@ -63,7 +64,7 @@ Md md_of(const Matrices& m) {
   return {dims, m.type, strides};
 }
 
-// Returns null if oneDNN has no fast implementation for these layouts.
+// Creates the primitive. Returns null if oneDNN has no fast implementation for these layouts.
 std::shared_ptr<const MatmulPrimitive> make(Matrices a, Matrices b, Matrices out) {
   merge_batch({&a, &b, &out});
   const bool swapped = out.col_stride != 1;
@@ -79,9 +80,9 @@ std::shared_ptr<const MatmulPrimitive> make(Matrices a, Matrices b, Matrices out
   return std::make_shared<MatmulPrimitive>(desc, swapped);
 }
 
-// Returns whether the GEMM of ops/gemm.cpp is preferred to a primitive. A batch of few rows is often a
-// part of attention, whose sizes recur in all layers of one step and never again. It therefore always
-// uses the GEMM.
+// Returns whether the GEMM of ops/gemm.cpp is preferred to a primitive. A batch of products with few rows is
+// often a part of attention. Its sizes recur in all layers of one step of a model, but not in later steps.
+// Therefore such a batch always uses the GEMM.
 bool prefers_gemm(const bp_tensor_desc& a, const bp_tensor_desc& out) {
   const auto [few, many] = std::minmax(out.shape[out.rank - 2], out.shape[out.rank - 1]);
   if (few > kFewRows) return false;
@@ -125,7 +126,8 @@ void MatmulPrimitive::run(std::byte* workspace, std::byte* a, std::byte* b, std:
   primitive_.run(workspace, {a, b, out});
 }
 
-// With one row or one column, memory bandwidth limits the speed, and the GEMM reaches the limit.
+// With one row or one column, memory bandwidth limits the speed, and the GEMM of ops/gemm.cpp reaches this
+// limit.
 bool specializable(const bp_tensor_desc& out) { return out.shape[out.rank - 2] > 1 && out.shape[out.rank - 1] > 1; }
 
 bool prefers_any_size(const bp_op_desc& desc) {

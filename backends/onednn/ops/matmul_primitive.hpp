@@ -9,10 +9,10 @@
 
 namespace backplane::onednn {
 
-// A batch of matrices. A batch stride of 0 repeats one matrix.
+// A batch of matrices. A batch stride of 0 means that a dimension repeats one matrix.
 struct Matrices {
   dnnl_api::Type type;
-  std::vector<int64_t> batch;    // extents, outermost first
+  std::vector<int64_t> batch;    // extents of the batch dimensions, outermost first
   std::vector<int64_t> strides;  // strides of the batch dimensions, in elements
   int64_t rows, cols, row_stride, col_stride;
 
@@ -29,7 +29,7 @@ struct MatmulOperands {
   Matrices a, b, out;
 };
 
-// A column-major output is computed as the product of the transposed operands.
+// The primitive of a product. It computes a column-major output as the product of the transposed operands.
 class MatmulPrimitive {
  public:
   MatmulPrimitive(const dnnl::matmul::primitive_desc& desc, bool swapped);
@@ -45,19 +45,19 @@ class MatmulPrimitive {
 // Returns whether a oneDNN primitive can be faster than the GEMM of ops/gemm.cpp for an output of this size.
 bool specializable(const bp_tensor_desc& out);
 
-// Returns whether the plan uses the GEMM of ops/gemm.cpp. A plan does so in three cases: core does not request a
-// plan for one size; an operand has no elements; this GEMM is as fast as a primitive.
+// Returns whether the plan uses the GEMM of ops/gemm.cpp. It does in three cases: core does not request a plan
+// for one size; an operand has no elements; or the GEMM is at least as fast as a primitive.
 bool prefers_any_size(const bp_op_desc& desc);
 
-// Returns the first two inputs and the output of `desc`. Requests staging of each of these operands that oneDNN
-// would read or write slowly in its layout.
+// Returns the first two inputs and the output of `desc`. If the layout of one of these operands is slow in
+// oneDNN, requests that core stages the operand, and returns its dense layout.
 MatmulOperands fast_operands_of(const bp_op_desc& desc, kit::Prepared& prepared);
 
-// Returns null if oneDNN has no fast implementation for these layouts.
+// Creates a primitive. Returns null if oneDNN has no fast implementation for these layouts.
 std::shared_ptr<const MatmulPrimitive> make_matmul(const MatmulOperands& operands);
 
-// Overload for the operands of `desc`. If oneDNN has no fast implementation for their layouts, requests staging of
-// all operands.
+// Overload for the operands of `desc`. If oneDNN has no fast implementation for their layouts, requests that
+// core stages all operands, and creates a primitive for dense operands.
 std::shared_ptr<const MatmulPrimitive> make_matmul(const bp_op_desc& desc, kit::Prepared& prepared);
 
 }  // namespace backplane::onednn

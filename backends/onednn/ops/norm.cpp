@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The operators layer_norm and rms_norm over trailing axes. Core decomposes other axes.
+// The operators layer_norm and rms_norm over trailing axes. Core decomposes these operators over other axes.
 #include "simd/norm.hpp"
 
 #include <backplane/kit/plan.hpp>

@@ -65,7 +65,8 @@ void run_batch_norm_channels_last(const Call& call) { run_planes(call, Planes::c
 
 Status prepare_batch_norm(const CheckedDesc& checked, Prepared& prepared) {
   const bool channels_last = stage_unless_both(checked, prepared);
-  prepared.any_size = !channels_last;  // an any-size plan would also serve images in other layouts
+  prepared.any_size = !channels_last;  // false for channels-last images, because other layouts of their class need
+                                       // other kernels
   if (channels_last) prepared.run = run_batch_norm_channels_last;
   return {};
 }

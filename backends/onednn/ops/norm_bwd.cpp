@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The operator norm_bwd: layer_norm and rms_norm over trailing axes. norm_bwd_planes.cpp has the other
-// norms. Core decomposes norm_bwd over other axes.
+// The operator norm_bwd for layer_norm and rms_norm over trailing axes. Core decomposes these norms over other
+// axes. norm_bwd_planes.cpp contains the other norms.
 #include "ops/norm_bwd.hpp"
 
 #include <backplane/kit/plan.hpp>
@@ -15,7 +15,7 @@ namespace {
 
 using namespace kit;
 
-// Statistics are f32 for every dtype of x.
+// The statistics (mean and rstd) are f32 for every dtype of x.
 double load_statistic(const View& in, int64_t row) { return static_cast<double>(in.as<float>()[row]); }
 
 void run_norm_bwd(const Call& call) {
@@ -38,14 +38,14 @@ void run_norm_bwd(const Call& call) {
     if (rstd != nullptr) found.rstd = load_statistic(*rstd, r);
     return found;
   };
-  Moments* kept = nullptr;  // moments of all rows; null unless dgamma or dbeta is requested
+  Moments* kept = nullptr;  // the moments of all rows; null if neither dgamma nor dbeta is requested
   if (dgamma != nullptr || dbeta != nullptr) {
     kept = reinterpret_cast<Moments*>(call.scratch->get(static_cast<std::size_t>(rows) * sizeof(Moments)));
     each_row(rows, length, [&](int64_t begin, int64_t end) {
       for (int64_t r = begin; r < end; ++r) kept[r] = moments_of(r);
     });
-    // dgamma and dbeta are computed before dx, because dx may share memory with dy or x. The
-    // columns are divided among threads in multiples of kColumns, which is at least a cache line.
+    // dgamma and dbeta are computed before dx, because dx may be the same memory as dy or x. Threads divide the
+    // columns in multiples of kColumns elements, which fill at least one cache line.
     constexpr int64_t kColumns = 64;
     each_row((length + kColumns - 1) / kColumns, rows * kColumns, [&](int64_t begin, int64_t end) {
       kernels.parameters(dy.data, x.data, kept, rows, length, begin * kColumns, std::min(end * kColumns, length),

@@ -6,7 +6,7 @@
 
 namespace backplane::onednn {
 
-// Selects the kernel of batch_norm or group_norm.
+// Sets the kernel of norm_bwd for batch_norm or group_norm in `prepared`.
 void prepare_norm_bwd_planes(const kit::CheckedDesc& checked, kit::Prepared& prepared);
 
 }  // namespace backplane::onednn

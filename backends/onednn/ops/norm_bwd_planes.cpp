@@ -10,7 +10,8 @@ namespace {
 
 using namespace kit;
 
-// The operands, and mean and rstd of each channel of batch_norm, or of each group of group_norm.
+// The operands of one execution. `mean` and `rstd` may be null. They have one element for each channel of
+// batch_norm, or for each group of each image of group_norm.
 struct Backward {
   explicit Backward(const Call& call)
       : dy(call.in(0)),
@@ -38,7 +39,7 @@ struct Backward {
   double epsilon;
 };
 
-// Without elements, dgamma and dbeta are empty sums.
+// Stores zeros in dgamma and dbeta, because sums over no elements are 0.
 void store_empty_sums(const Backward& op) {
   for (int64_t c = 0; c < op.planes.channels; ++c) {
     put(op.dgamma, c, 0);
@@ -123,7 +124,7 @@ void run_group(const Call& call) {
   const int64_t groups = call.attributes<bp_norm_bwd_attributes>().groups, channels = planes.channels / groups;
   const int64_t rows = planes.images * groups, length = channels * planes.plane;
   Arrays arrays(*call.scratch, Arrays::bytes_of<GradientSums>(planes.images * planes.channels));
-  // The sums of each plane, where the sum dy_x is multiplied by the group's rstd.
+  // The sums of each plane. The sum dy_x is multiplied by the rstd of the plane's group.
   auto* const sums = arrays.take<GradientSums>(planes.images * planes.channels);
   each_row(rows, length, [&](int64_t begin, int64_t end) {
     for (int64_t r = begin; r < end; ++r) {

@@ -37,8 +37,8 @@ void run_group_norm(const Call& call) {
   });
 }
 
-// Computes the spread of each channel from fixed parts of the rows, so that the result does not depend
-// on the number of threads. Then normalises row by row.
+// Processes one image at a time. First computes the spread of each channel in each part of the rows. Parts have
+// a fixed size, so the result does not depend on the number of threads. Then normalises row by row.
 void run_group_norm_channels_last(const Call& call) {
   const View &x = call.in(0), &y = call.out();
   if (x.elements() == 0) return store_no_statistics(call);
@@ -46,8 +46,8 @@ void run_group_norm_channels_last(const Call& call) {
   const auto& kernels = call.prepared<PlaneKernels>();
   const Planes planes(x);
   const int64_t channels = planes.channels, rows = planes.plane, groups = attributes.groups, width = channels / groups;
-  // A part has kPart elements, but at least kLeastRows rows, because each part has a spread per channel. The
-  // spreads then need less memory than the image.
+  // A part has about kPart elements, but at least kLeastRows rows. Each part has one spread per channel, so
+  // with this minimum the spreads need less memory than the image.
   constexpr int64_t kPart = int64_t{1} << 15, kLeastRows = 32;
   const int64_t height = std::max(kPart / channels, kLeastRows), parts = (rows + height - 1) / height;
   Arrays arrays(*call.scratch, Arrays::bytes_of<Spread>(parts * channels) + Arrays::bytes_of<float>(4 * channels));
@@ -87,7 +87,8 @@ void run_group_norm_channels_last(const Call& call) {
 
 Status prepare_group_norm(const CheckedDesc& checked, Prepared& prepared) {
   const bool channels_last = stage_unless_both(checked, prepared);
-  prepared.any_size = !channels_last;  // the class of a channels-last image contains other layouts too
+  prepared.any_size = !channels_last;  // false for channels-last images, because other layouts of their class need
+                                       // other kernels
   if (!channels_last) return {};
   prepared.run = run_group_norm_channels_last;
   prepared.state = std::make_shared<PlaneKernels>(plane_kernels(checked.desc.inputs[0].dtype));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Helpers for norms by channel: the planes of a tensor [N, C, ..], spreads of channels, and parts of
-// the scratch memory.
+// Helpers for norms by channel: the planes of a tensor [N, C, ..], the spreads of channels, and the division of
+// scratch memory into arrays.
 #pragma once
 
 #include <limits>
@@ -14,8 +14,8 @@
 
 namespace backplane::onednn {
 
-// The extents of a dense tensor [images, channels, ..]. Each position of a channels-last tensor counts as
-// an image with planes of one element.
+// The extents of a dense tensor [images, channels, ..]. A plane contains the elements of one channel of one
+// image. In a channels-last tensor, each position counts as an image whose planes have one element.
 struct Planes {
   explicit Planes(const kit::View& x)
       : images(x.shape[0]), channels(x.shape[1]), element_bytes(static_cast<int64_t>(kit::dtype_bytes(x.dtype))) {
@@ -26,8 +26,8 @@ struct Planes {
     out.images *= std::exchange(out.plane, 1);
     return out;
   }
-  // Returns whether kernels process an image as columns of a matrix, which is faster for small planes than one
-  // kernel call per plane.
+  // Returns whether kernels process the elements of an image as columns of a matrix. For small planes, this is
+  // faster than one kernel call per plane.
   bool by_columns() const { return plane < 32; }
   int64_t columns() const { return channels * plane; }
   int64_t elements() const { return images * columns(); }
@@ -38,16 +38,16 @@ struct Planes {
   int64_t images, channels, plane = 1, element_bytes;
 };
 
-// Divides columns among threads. Each thread calls body(begin, end) for a range of columns. `work` is the
+// Divides columns among threads. Each thread calls body(begin, end) for its range of columns. `work` is the
 // number of elements of a column.
 template <class Body>
 void each_column_range(int64_t columns, int64_t work, const Body& body) {
-  constexpr int64_t kColumns = 64;  // at least a cache line of elements
+  constexpr int64_t kColumns = 64;  // number of elements that fill at least one cache line
   each_row((columns + kColumns - 1) / kColumns, work * kColumns,
            [&](int64_t begin, int64_t end) { body(begin * kColumns, std::min(end * kColumns, columns)); });
 }
 
-// Divides scratch memory into arrays. The constructor's `bytes` is a sum of bytes_of().
+// Divides scratch memory into arrays. The constructor's `bytes` is the sum of bytes_of() for all arrays.
 class Arrays {
  public:
   Arrays(kit::Scratch& scratch, int64_t bytes) : next_(scratch.get(static_cast<std::size_t>(bytes))) {}
@@ -55,7 +55,7 @@ class Arrays {
   static int64_t bytes_of(int64_t count) {
     return (count * static_cast<int64_t>(sizeof(T)) + 63) / 64 * 64;
   }
-  // Returns an array of `count` elements with their initial values.
+  // Returns the next array, with `count` value-initialised elements.
   template <class T>
   T* take(int64_t count) {
     auto* const array = reinterpret_cast<T*>(next_);
@@ -68,7 +68,8 @@ class Arrays {
   std::byte* next_;
 };
 
-// Adds the spread of each channel to `spreads`. `columns` has one element for each column.
+// Merges the spread of each channel of `x` into `spreads`. `columns` is memory for one spread per column, which
+// is used only if planes.by_columns().
 inline void add_spreads(const PlaneKernels& kernels, const kit::View& x, const Planes& planes, Spread* spreads,
                         Spread* columns) {
   if (!planes.by_columns()) {
@@ -84,7 +85,8 @@ inline void add_spreads(const PlaneKernels& kernels, const kit::View& x, const P
   for (int64_t i = 0; i < planes.columns(); ++i) spreads[i / planes.plane].merge(columns[i]);
 }
 
-// Returns the mean of a channel. The mean of no elements is NaN, as in core's decomposition.
+// Returns the mean of a channel. The mean of no elements is NaN, which is also the result of core's
+// decomposition.
 inline double mean_of(const Spread& spread) {
   return spread.count == 0 ? std::numeric_limits<double>::quiet_NaN() : spread.mean;
 }

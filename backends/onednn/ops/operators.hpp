@@ -7,8 +7,8 @@
 
 namespace backplane::onednn {
 
-// Adds all operators of this file to `kernels`. `kernels` already contains the operators of
-// cpu_kernels, some of which this function replaces.
+// Adds all operators of this file to `kernels`. The caller has already added the operators of cpu_kernels, some
+// of which this function replaces.
 void add_operators(kit::Kernels& kernels);
 
 void add_elementwise(kit::Kernels& kernels);             // unary, binary, compare, select, gelu, silu, sigmoid, pow

@@ -13,7 +13,7 @@ using dnnl_api::Md;
 
 constexpr uint64_t kPackAlignment = 64;
 
-// The state of a packing: a reorder from dense weights.
+// The state of a packing: a reorder that reads dense weights.
 struct Packing {
   Packing(const dnnl::reorder::primitive_desc& desc, const Md& from, const Md& to, bool is_dense)
       : reorder(dnnl::reorder(desc), {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}}, desc.scratchpad_desc(), team_size()),

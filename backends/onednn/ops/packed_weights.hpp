@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Packing of weights (bp.pack): a oneDNN primitive states the layout that it prefers, and a reorder
-// copies the weights to this layout.
+// Packing of weights (bp.pack). A oneDNN primitive states the layout that it prefers, and a reorder copies the
+// weights to this layout.
 #pragma once
 
 #include <backplane/kit/kernels.hpp>
@@ -10,7 +10,7 @@
 
 namespace backplane::onednn {
 
-// A product of dense rows with weights, and a bias unless its dtype is undef.
+// A product of dense rows with weights. The product has a bias if the dtype `bias` is not undef.
 struct Product {
   int64_t rows, depth, cols;
   dnnl_api::Type x, weights, y, bias = dnnl_api::Type::undef;
@@ -20,19 +20,19 @@ struct Product {
   }
 };
 
-// Describes the product in the layout of weights that oneDNN prefers. The result is empty if oneDNN has
-// no fast implementation.
+// Returns oneDNN's description of the product, in which oneDNN chooses the layout of the weights. The result is
+// empty if oneDNN has no fast implementation.
 dnnl::matmul::primitive_desc describe_packed(const Product& product);
 
-// Prepares the packing of input `input`. `plain` is oneDNN's description of the dense input. `wanted` is
-// the layout that the primitive prefers, and `source` is the type of the primitive's other input. Returns
-// UNSUPPORTED if `wanted` equals `plain`. If the input is already packed, only prepares its size and
-// layout.
+// Prepares the packing of input `input`. `plain` is oneDNN's description of the dense input, `wanted` is the
+// layout that the primitive prefers, and `source` is the type of the primitive's other input. Returns
+// UNSUPPORTED if `wanted` equals `plain`. If the input is already packed, sets only the size and the layout in
+// `prepared`.
 kit::Status prepare_packing(const kit::CheckedDesc& checked, uint32_t input, const dnnl_api::Md& plain,
                             const dnnl_api::Md& wanted, dnnl_api::Type source, kit::PreparedPack& prepared);
 
-// Returns the number that identifies a layout of `view`. It depends on the dtype and the shape of the
-// view, and on `properties`, the numbers that distinguish the layouts of a shape.
+// Returns the number that identifies a layout of `view`. The number depends on the dtype and the shape of the
+// view, and on `properties`, which distinguish the layouts of one shape.
 uint64_t layout_number(const bp_tensor_desc& view, std::span<const int64_t> properties);
 
 inline kit::Status prefers_plain(const kit::CheckedDesc& checked, uint32_t input) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The operators max_pool and avg_pool. Both are separable. First, the image lines that contribute
-// to a line of the output are combined into one padded line. Then the elements under each window of
-// the padded line are combined. If the images are channels-last, the elements of one window are combined
-// for all channels at once. max_pool with indices searches element by element.
+// The operators max_pool and avg_pool. Both operators are separable. First, the image lines that contribute to
+// a line of the output are combined into one padded line. Then the elements of each window along the padded
+// line are combined. In channels-last images, the elements of one window are combined for all channels at once.
+// max_pool with indices searches element by element.
 #include "simd/pool.hpp"
 
 #include <backplane/kit/plan.hpp>
@@ -21,9 +21,9 @@ namespace {
 
 using namespace kit;
 
-constexpr int64_t kPoolGrain = int64_t{1} << 16;  // number of combinations that justify waking a thread
+constexpr int64_t kPoolGrain = int64_t{1} << 16;  // number of combined elements that justify waking a thread
 
-// A window over an image of up to three dimensions. Missing dimensions come first, with extent 1.
+// A window over an image of three dimensions. An image of fewer dimensions gets leading dimensions of extent 1.
 struct Window {
   int64_t image[3] = {1, 1, 1}, result[3] = {1, 1, 1};
   int64_t kernel[3] = {1, 1, 1}, stride[3] = {1, 1, 1}, dilation[3] = {1, 1, 1}, begin[3] = {}, end[3] = {};
@@ -39,7 +39,7 @@ struct Window {
     for (int d = 0; d < 3; ++d)
       stride[d] = result[d] == 1 ? 1 : stride[d];  // the stride of a single position has no effect
   }
-  // The taps that lie within the image, for one position of the result along one dimension.
+  // The taps that lie within the image, in one dimension of the window at one position of the result.
   struct Taps {
     int64_t first, last;  // the range of taps is [first, last)
     int64_t at;           // the image position of tap 0, which may be outside the image
@@ -50,8 +50,8 @@ struct Window {
     const int64_t last = at >= image[d] ? 0 : (image[d] - at + step - 1) / step;
     return {std::min(first, kernel[d]), std::max(std::min(first, kernel[d]), std::min(last, kernel[d])), at};
   }
-  // steps() is the length of a line of the result, rounded up to whole vectors. padded_line() is
-  // the length of the padded line of the image.
+  // steps() is the length of a line of the result, rounded up to whole vectors. padded_line() is the length of
+  // a padded line of the image, from which the kernels can compute steps() results.
   int64_t steps() const { return (result[2] + kPoolStep - 1) / kPoolStep * kPoolStep; }
   int64_t padded_line() const {
     const int64_t padded = begin[2] + image[2] + end[2];
@@ -62,7 +62,7 @@ struct Window {
   int64_t results() const { return result[0] * result[1] * result[2]; }
 };
 
-// Computes lines of the output, for one thread.
+// Computes lines of the output for one thread. The images are dense.
 class PoolLine {
  public:
   PoolLine(const Call& call, const Window& window, float* scratch)
@@ -91,7 +91,7 @@ class PoolLine {
 
   void operator()(int64_t plane, int64_t slice, int64_t row) const {
     const auto slices = window_.taps(0, slice), rows = window_.taps(1, row);
-    // Only the middle of the line changes. The padding on both sides keeps its value.
+    // Only the middle of the padded line changes. The padding on both sides retains its initial value.
     float* middle = line_ + window_.begin[2];
     const void* pending[kLines];
     int64_t pending_count = 0;
@@ -150,7 +150,7 @@ void run_pool(const Call& call) {
   });
 }
 
-// Computes lines of a channels-last image, for one thread.
+// Computes lines of the output for one thread. The images are channels-last.
 class ChannelsLastLine {
  public:
   ChannelsLastLine(const Call& call, const Window& window, float* scratch)
@@ -170,13 +170,14 @@ class ChannelsLastLine {
   // Returns the number of floats of scratch memory for one ChannelsLastLine.
   static int64_t scratch_size(int64_t channels) { return 2 * padded(channels); }
 
-  // Stores the positions of a line of the output at `to`. `line` counts rows of all slices.
+  // Stores the results of one line of the output, channels-last, at `to`. `line` is slice * result[1] + row.
   void operator()(int64_t image, int64_t line, std::byte* to) const {
     const auto slices = window_.taps(0, line / window_.result[1]), rows = window_.taps(1, line % window_.result[1]);
     const int64_t padding_count = window_.kernel[0] * window_.kernel[1] * window_.kernel[2];
     for (int64_t column = 0; column < window_.result[2]; ++column, to += bytes_) {
       const auto taps = window_.taps(2, column);
-      // divide() writes whole vectors, which may exceed the channels of a position.
+      // The results of f32 maxima are stored in the output directly. Averages are not: divide() writes whole
+      // vectors, which may exceed the channels of a position.
       float* const sums = x_.dtype == BP_F32 && !average_ ? reinterpret_cast<float*>(to) : combined_;
       combine(image, slices, rows, taps, sums);
       if (average_) {
@@ -188,7 +189,7 @@ class ChannelsLastLine {
   }
 
  private:
-  // Combines the elements of one window.
+  // Combines the elements of one window into sums[c] for each channel c.
   void combine(int64_t image, const Window::Taps& slices, const Window::Taps& rows, const Window::Taps& columns,
                float* sums) const {
     const void* pending[kMost];
@@ -228,14 +229,14 @@ class ChannelsLastLine {
   float *combined_, *ones_;
 };
 
-// Pools a channels-last image. The output is channels-last or dense.
+// Pools channels-last images. The output is channels-last or dense.
 void run_pool_channels_last(const Call& call) {
   const View &x = call.in(0), &y = call.out();
   if (y.elements() == 0) return;
   const Window window(call.attributes<bp_pool_attributes>(), x, y);
   const int64_t channels = x.shape[1], bytes = static_cast<int64_t>(dtype_bytes(y.dtype)), width = window.result[2];
   const bool transposes = y.strides[1] != 1;
-  constexpr int64_t kTile = 64;  // number of positions that are transposed at once, unless a line is longer
+  constexpr int64_t kTile = 64;  // number of positions that are transposed at once; a longer line is transposed whole
   const int64_t height = std::max<int64_t>(kTile / width, 1), lines = window.result[0] * window.result[1];
   const int64_t own = ChannelsLastLine::scratch_size(channels);
   const int64_t size = own + (transposes ? height * width * channels : 0);
@@ -258,9 +259,9 @@ void run_pool_channels_last(const Call& call) {
   });
 }
 
-// Computes the maximum of each window, and the index of this maximum in its plane. Among equal
-// maxima, the first one counts. If the window contains NaN, the first NaN is the maximum. If a window
-// covers only padding, the index is the greatest value of Index.
+// Computes the maximum of each window, and the index of this maximum in its plane. If several elements are
+// equal to the maximum, the first one counts. If the window contains NaN, the first NaN is the maximum. If a
+// window covers only padding, the index is the greatest value of Index.
 template <class T, class Index>
 void run_indexed(const Call& call) {
   const View &x = call.in(0), &y = call.out();
@@ -310,7 +311,8 @@ Status prepare_pool(const CheckedDesc& checked, Prepared& prepared) {
   stage_all_but({1, 1}, checked, prepared);
   const bool channels_last = index == 0 && (prepared.stage_inputs & 1u) == 0 && is_channels_last(desc.inputs[0]);
   if (!channels_last) stage_all_but({0, 0}, checked, prepared);
-  prepared.any_size = !channels_last;  // the class of a channels-last image contains other layouts too
+  prepared.any_size = !channels_last;  // false for channels-last images, because other layouts of their class need
+                                       // other kernels
   if (channels_last) prepared.run = run_pool_channels_last;
   if (index == BP_I32) prepared.run = indexed_kernel<int32_t>(dtype);
   if (index == BP_I64) prepared.run = indexed_kernel<int64_t>(dtype);

@@ -13,7 +13,7 @@ namespace {
 
 using namespace kit;
 
-// Returns a scale or zero point with the shape of `data`. Extents of 1 get stride 0.
+// Returns a view of the scale or zero point with the shape of `data`. Dimensions of extent 1 get stride 0.
 View broadcast_parameter(const View& parameter, const View& data) {
   View out = parameter;
   out.rank = data.rank;

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// The operator quantized_matmul of float activations with weights of 4 or 8 bits. An execution never
-// stores weights as f32 outside the caches. Core decomposes the operator for integer activations,
-// because an integer matmul is exact and runs in oneDNN.
+// The operator quantized_matmul of float activations with weights of 4 or 8 bits. An execution never stores
+// weights as f32 outside the caches. Core decomposes the operator for integer activations, because oneDNN
+// computes the resulting integer matmul exactly and fast.
 //
-// Few rows use dot products, which convert each vector of weights in registers. Many rows, and blocks
-// without a kernel for dot products, use the tile of the GEMM, with panels of converted weights.
+// For few rows, dot products convert each vector of weights in registers. For other calls, the plugin converts
+// weights to panels, and multiplies the panels by the tile of the GEMM. These calls have many rows, or blocks
+// of a size that no kernel for dot products supports.
 //
-// Packed weights consist of groups of kDotColumns columns. A group contains chunk 0 of each column,
-// then chunk 1 of each column, and so on. Zeros fill the last chunk, and the last group.
+// Packed weights consist of groups of kDotColumns columns. A group contains chunk 0 of each column, then chunk
+// 1 of each column, and so on. Zeros fill the last chunk of each column, and the missing columns of the last
+// group.
 #include <cmath>
 
 #include "ops/f32_cast.hpp"
@@ -24,14 +26,14 @@ namespace {
 
 using namespace kit;
 
-// Up to kAlwaysDots rows use dot products, and so do up to kMostDots rows with at most kCachedElements
-// activations.
+// Up to kAlwaysDots rows always use dot products. Up to kMostDots rows use them if there are at most
+// kCachedElements activations.
 constexpr int64_t kAlwaysDots = 16, kMostDots = 64;
-// Number of columns whose dot products are stored together.
+// Number of columns whose dot products are computed before they are stored.
 constexpr int64_t kDotTile = 16;
 // Extents of a block of the GEMM, in elements. kPanelDepth is a multiple of chunk_weights().
 constexpr int64_t kPanelRows = 240, kPanelColumns = 128, kPanelDepth = 256;
-// Number of weights that one thread converts in about 5 us.
+// Number of weights that justify waking a thread. A thread converts them in about 5 us.
 constexpr int64_t kWeightGrain = int64_t{1} << 17;
 constexpr int64_t kRowGrain = int64_t{1} << 16;  // number of activations that justify waking a thread
 // Number of chunks between a packed chunk and the chunk that is prefetched with it.
@@ -53,15 +55,15 @@ class Parameter {
   explicit operator bool() const { return pack_ != nullptr; }
   bool is_uniform() const { return of_block_ == 0; }  // whether all blocks of a column share a value
   bool is_single() const { return is_uniform() && of_column_ == 0; }
-  // Returns the value of all blocks of a column. The parameter must be uniform.
+  // Returns the value of a column. The parameter must be uniform.
   float of_column(int64_t column) const {
     float value = 0;
     read(column, 1, 0, 1, 1, &value);
     return value;
   }
 
-  // Converts the values of some blocks of some columns to f32. The layout is to[block][width], and columns
-  // after the last column are zero.
+  // Converts a range of blocks of a range of columns to f32. The layout is to[block][width]. Values after the
+  // last column are zero.
   void read(int64_t column, int64_t columns, int64_t block, int64_t blocks, int64_t width, float* to) const {
     pack_(data_ + (column * of_column_ + block * of_block_) * bytes_, of_column_, of_block_, columns, blocks, width,
           to);
@@ -121,8 +123,8 @@ struct Problem {
   int64_t block, blocks;
 };
 
-// Adds the bias to sums of columns [begin, begin + count), converts the sums to the dtype of y, and
-// stores them.
+// Adds the bias to the sums of columns [begin, begin + count) of `rows` rows. Then converts the sums to the
+// dtype of y, and stores them.
 void store(const Problem& p, int64_t row, int64_t rows, int64_t begin, int64_t count, float* sums, int64_t stride) {
   const F32Cast narrow = F32Cast::from_f32(p.y.dtype);
   const auto bytes = static_cast<int64_t>(dtype_bytes(p.y.dtype));
@@ -149,19 +151,20 @@ class Dots {
     return few && p_.depth != 0 && kernels_[0] != nullptr;
   }
 
-  // The numbers of floats of scratch memory for arranged rows and for each thread.
+  // The number of floats of scratch memory that all threads share for arranged rows, and the number for each
+  // thread.
   int64_t shared_size() const { return round_up(p_.rows * chunked_ + p_.depth + p_.rows * stride_, 16); }
   int64_t thread_size() const { return kDotColumns * stride_ * 3 + p_.rows * kDotTile; }
 
-  // Arranges the activations in `memory`. Returns false if sums of a block could overflow before they
-  // are scaled.
+  // Copies the activations to `memory` in the order of the kernels. Returns false if the sum of a block could
+  // overflow before it is scaled.
   bool arrange(float* memory) {
     a_ = memory;
     float *row = memory + p_.rows * chunked_, *sums = row + p_.depth;
     a_sums_ = sums;
     const F32Cast widen = F32Cast::to_f32(p_.a.dtype);
     const auto bytes = static_cast<int64_t>(dtype_bytes(p_.a.dtype));
-    // A weight minus its zero point has a magnitude of at most 255.
+    // The limit suffices because the magnitude of a weight minus its zero point is at most 255.
     const float limit = std::ldexp(1.0f, 119) / static_cast<float>(p_.depth);
     for (int64_t r = 0; r < p_.rows; ++r) {
       widen(p_.a.data + r * p_.depth * bytes, row, p_.depth);
@@ -179,8 +182,8 @@ class Dots {
   }
 
   int64_t tiles() const { return blocks_of(p_.cols, kDotTile); }
-  // Writes the parameters that all columns share to a thread's memory. Call this function before the thread's
-  // tiles.
+  // Writes the parameters that have a single element to a thread's memory. Each thread calls this function
+  // before tile().
   void begin(float* memory) const noexcept {
     for (const Parameter* parameter : {&p_.scale, &p_.zero, &p_.minimum}) {
       if (*parameter && parameter->is_single())
@@ -197,7 +200,7 @@ class Dots {
   }
 
  private:
-  // Writes a parameter of kDotColumns columns as [column][stride_].
+  // Writes a parameter of kDotColumns columns as [column][stride_]. Zeros follow the last block.
   template <class Column>
   void fill(const Parameter& parameter, const Column& column_of, float* to) const {
     for (int64_t i = 0; i < kDotColumns; ++i, to += stride_) {
@@ -210,7 +213,8 @@ class Dots {
     }
   }
 
-  // Computes the dot products with kDotColumns columns. An index past the end selects the last column.
+  // Computes the dot products with kDotColumns columns. Columns past the end of the matrix repeat the last
+  // column.
   void group(int64_t begin, float* memory, float* sums) const {
     const auto column_of = [&](int64_t i) { return std::min(begin + i, p_.cols - 1); };
     const auto parameters = [&](const Parameter& parameter, float* to) -> const float* {
@@ -240,7 +244,7 @@ class Dots {
   }
 
   const Problem& p_;
-  int64_t chunked_, stride_;  // the extents of an arranged row, and of a row of parameters
+  int64_t chunked_, stride_;  // the extents, in elements, of an arranged row, and of a row of parameters
   QuantizedDotsKernel kernels_[kDotRows] = {};
   const float *a_ = nullptr, *a_sums_ = nullptr;
 };
@@ -252,7 +256,8 @@ class Panels {
   Panels(const Problem& problem, int64_t row, int64_t rows)
       : p_(problem), row_(row), rows_(rows), tile_(gemm_tile()), padded_(round_up(rows, tile_.rows)) {}
 
-  // The numbers of floats of scratch memory for packed rows and for each thread.
+  // The number of floats of scratch memory that all threads share for packed rows, and the number for each
+  // thread.
   static int64_t shared_size(const Problem& p) {
     return round_up(round_up(std::min(p.rows, kPanelRows), gemm_tile().rows) * p.depth, 16);
   }
@@ -262,7 +267,8 @@ class Panels {
            width * (depth + 3 * (depth + 1)) + panel_scratch(width);
   }
 
-  // The rows are packed in parts along their depth, and pack() packs one part. parts() returns the number of parts.
+  // The depth of the rows is divided into parts, and pack() packs one part of all rows. parts() returns the
+  // number of parts.
   int64_t parts() const { return blocks_of(p_.depth, kPanelDepth); }
   void pack(int64_t part, float* memory) const noexcept {
     const int64_t k = part * kPanelDepth, depth = std::min(kPanelDepth, p_.depth - k);
@@ -289,7 +295,8 @@ class Panels {
   }
 
  private:
-  // Converts weights [k, k + depth) of some columns to a panel. Parameters follow the panel in memory.
+  // Converts weights [k, k + depth) of `columns` columns to a panel. The memory after the panel contains the
+  // parameters.
   void convert(int64_t begin, int64_t columns, int64_t k, int64_t depth, float* panel) const {
     const int64_t first = k / p_.block, blocks = (k + depth - 1) / p_.block + 1 - first, width = tile_.cols;
     float* memory = panel + width * depth;
@@ -386,8 +393,8 @@ Status pack_quantized(const CheckedDesc& checked, uint32_t input, PreparedPack& 
   if (Status status = check_scale(checked); !status.ok()) return status;
   if (input != 1) return prefers_plain(checked, input);
   const bp_tensor_desc& view = checked.desc.inputs[1];
-  // The processor reads columns of whole chunks of 8-bit weights as fast as packed weights
-  // (docs/measurements/2026-11-26-products.md).
+  // Weights with a multiple of kChunkBytes 8-bit weights per column stay plain, because the processor reads
+  // them as fast as packed weights (docs/measurements/2026-11-26-products.md).
   const bool whole = view.dtype == BP_I8 && view.shape[1] % kChunkBytes == 0;
   if (whole && !rules::is_packed(view)) return prefers_plain(checked, input);
   int64_t bytes = kChunkBytes;

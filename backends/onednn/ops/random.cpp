@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The operators philox, uniform, normal and dropout, in one pass. Core decomposes f64.
+// The operators philox, uniform, normal and dropout of all dtypes except f64. Each operator makes one pass over
+// memory. Core decomposes f64.
 #include "simd/random.hpp"
 
 #include <array>
@@ -15,19 +16,19 @@ namespace {
 
 using namespace kit;
 
-constexpr int64_t kPart = 1024;                     // elements that are processed at once, in the cache
+constexpr int64_t kPart = 1024;                     // number of elements that a thread processes at once, in the cache
 constexpr int64_t kRandomGrain = int64_t{1} << 16;  // number of elements that justify waking a thread
 static_assert(kPart % kPhiloxWords == 0);
 
-// The arrays with which a thread processes one part after another.
+// The arrays of one thread. They contain one part of the elements at a time.
 struct Part {
   alignas(64) uint32_t words[kPart];
   alignas(64) float numbers[kPart], x[kPart];
   alignas(64) uint8_t kept[kPart];
 };
 
-// Calls body(part, begin, count, padded) for each part of `elements` elements, after the words of the part
-// have been computed. `padded` is `count` rounded up to whole groups.
+// Divides `elements` elements into parts, and computes the random words of each part. Then calls body(arrays,
+// begin, count, padded), where `padded` is `count` rounded up to a multiple of kPhiloxWords.
 template <class Body>
 void each_part(const Call& call, const RandomKernels& kernels, int64_t elements, const Body& body) {
   const PhiloxSeed seed{call.scalar<uint64_t>(0), call.scalar<uint64_t>(1), call.scalar<uint64_t>(2)};
@@ -51,7 +52,7 @@ void run_philox(const Call& call) {
             });
 }
 
-// Returns the number of random bits of each number that uniform generates.
+// Returns the number of random bits from which `uniform` makes a number of `dtype`.
 int bits_of(uint32_t dtype) { return dtype == BP_BF16 ? 8 : dtype == BP_F16 ? 11 : 24; }
 
 template <bool kNormal>
@@ -75,7 +76,7 @@ void run_dropout(const Call& call) {
   const View* const kept = optional_operand(call.outputs, 1);
   const auto& kernels = call.prepared<RandomKernels>();
   const float p = call.attributes<bp_dropout_attributes>().p;
-  // If p is 1, no number is at least p, and the infinite factor has no effect.
+  // If p is 1, the factor is infinite. It has no effect, because no uniform number is at least 1.
   const auto factor = static_cast<float>(1 / (1 - static_cast<double>(p)));
   const F32Cast widen = F32Cast::to_f32(x.dtype), narrow = F32Cast::from_f32(y.dtype);
   const auto bytes = static_cast<int64_t>(dtype_bytes(x.dtype));

@@ -12,7 +12,7 @@ namespace {
 
 using namespace kit;
 
-// Number of outputs that are computed at once; their sums fit into the L1 cache.
+// Maximum number of outputs that are computed at once. Their sums fit into the first-level cache.
 constexpr int64_t kColumns = 1024;
 constexpr int64_t kReduceGrain = int64_t{1} << 18;  // number of elements that justify waking a thread
 constexpr int64_t kMaxSplits = 64;                  // maximum number of partial results per output
@@ -30,8 +30,8 @@ Store store_of(uint32_t dtype) {
   return dtype == BP_F16 ? store_one<f16> : dtype == BP_BF16 ? store_one<bf16> : store_one<float>;
 }
 
-// Reduces a row of any stride. A strided row is first copied, in chunks, to a contiguous buffer
-// that fits the first-level cache.
+// Reduces a row of any stride and `total`, and returns the result. The elements of a strided row are copied in
+// chunks to a contiguous buffer that fits into the first-level cache.
 double reduce_row(const ReduceKernels& by, double total, const std::byte* at, int64_t stride, int64_t bytes,
                   int64_t count) {
   if (stride == bytes) return by.row(total, at, count);
@@ -48,8 +48,7 @@ double reduce_row(const ReduceKernels& by, double total, const std::byte* at, in
   return total;
 }
 
-// The kernels of one execution, the size of an input element, and the function that stores a
-// result.
+// The kernels and the functions of one execution of a reduction.
 struct Reduction {
   const ReduceKernels& by;
   int64_t bytes;  // size of an element of the input
@@ -62,7 +61,7 @@ struct Reduction {
     });
     return sum;
   }
-  // Computes `columns` results into `sums`. Adjacent results have adjacent inputs.
+  // Computes `columns` results into `sums`. The inputs of adjacent results are adjacent in memory.
   void totals(const LoopNest<1>& reduced, std::byte* at, double* sums, int64_t columns) const {
     std::fill_n(sums, columns, by.start);
     reduced.rows_at({at}, [&](const auto& from, const auto& step, int64_t length) {
@@ -76,7 +75,7 @@ struct Reduction {
       for (int64_t k = 0; k < count; ++k) store(total(reduced, at[0] + k * strides[0]), at[1] + k * strides[1]);
     });
   }
-  // Computes up to kColumns outputs at once, for inputs that are contiguous along a kept dimension.
+  // Computes up to kColumns outputs at once. The inputs must be contiguous along the innermost kept dimension.
   void by_columns(const LoopNest<2>& kept, const LoopNest<1>& reduced) const {
     kept.rows([&](const auto& at, const auto& strides, int64_t count) {
       double sums[kColumns];
@@ -92,8 +91,8 @@ struct Reduction {
   }
 };
 
-// Computes few outputs from many elements each. Threads reduce parts of the elements, and the
-// partial results are combined in order.
+// Computes few outputs from many elements each. Threads reduce parts of the elements. Then the partial results
+// are combined in a fixed order.
 void reduce_split(const Reduction& reduction, const LoopNest<2>& kept, const LoopNest<1>& reduced, bool columns,
                   Scratch& scratch) {
   const uint32_t d = reduced.longest();
@@ -126,7 +125,7 @@ void run(const Call& call) {
   const uint32_t axes = call.attributes<bp_reduce_attributes>().axes;
   View from = in, reduced_view = in;
   for (uint32_t i = 0; i < in.rank; ++i) ((axes >> i & 1u) != 0 ? from : reduced_view).shape[i] = 1;
-  // Pointers into an empty view must not advance, so its strides become 0.
+  // Strides become 0, because pointers into an empty view must not advance.
   if (elements == 0) std::fill_n(from.strides, from.rank, 0);
   const LoopNest<2> kept({&from, &out});
   const LoopNest<1> reduced({&reduced_view});
@@ -134,7 +133,8 @@ void run(const Call& call) {
                             store_of(out.dtype)};
   const uint32_t inner = kept.rank() - 1;
   const bool columns = kept.extent(inner) > 1 && kept.strides(inner)[0] == reduction.bytes;
-  // A split reduction uses the whole team for each output, or for each group of columns.
+  // reduce_split() uses the whole team for each output, or for each group of adjacent outputs. It is faster if
+  // there are few outputs with many elements each.
   const bool few = columns ? outputs <= kColumns && elements / outputs > kReduceGrain / kColumns
                            : outputs < 2 * team_size() && elements / outputs > kReduceGrain;
   if (elements < 2 * kReduceGrain || team_size() == 1) return reduction.run(kept, reduced, columns);

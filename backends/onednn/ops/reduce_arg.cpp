@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The operators argmax and argmin of f32, f16 and bf16. Vector kernels process slices along the axis
-// that are contiguous, and groups of slices that are adjacent in memory. The plain kernel processes
-// all other slices.
+// The operators argmax and argmin of f32, f16 and bf16. A slice contains the elements along the axis. Vector
+// kernels process contiguous slices, and groups of slices that are adjacent in memory. The plain kernel
+// processes all other slices.
 #include "simd/reduce_arg.hpp"
 
 #include <backplane/kit/loops.hpp>

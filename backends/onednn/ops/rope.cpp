@@ -20,8 +20,8 @@ using namespace kit;
 constexpr int64_t kRopeGrain = int64_t{1} << 16;  // number of elements that justify waking a thread
 constexpr int64_t kKept = int64_t{1} << 16;       // maximum depth for which a plan stores the frequencies
 
-// The state of a plan: the kernels, and the frequencies for the plan's size in the layout of
-// fill_frequencies().
+// The state of a plan: the kernels, and the frequencies of the plan's size, in the layout that
+// fill_frequencies() writes.
 struct Rope {
   RopeKernels kernels;
   int64_t half = -1;
@@ -32,7 +32,8 @@ int64_t half_of(int64_t depth, const bp_rope_attributes& attributes) {
   return (attributes.rotary_extent == 0 ? depth : attributes.rotary_extent) / 2;
 }
 
-// Writes the frequencies: an array of remainders, then an array of steps. Both arrays are padded.
+// Writes the frequencies as an array of remainders, followed by an array of integer parts (RopeTable). Both
+// arrays have half + kRopePadding elements.
 void fill_frequencies(float* to, int64_t half, float base) {
   constexpr long double two_pi = 2 * std::numbers::pi_v<long double>;
   const long double ratio = std::pow(static_cast<long double>(base), -1 / static_cast<long double>(half));
@@ -57,8 +58,8 @@ void run_rope(const Call& call) {
   const int64_t depth = x.shape[x.rank - 1], bytes = static_cast<int64_t>(dtype_bytes(x.dtype));
   const int64_t half = half_of(depth, attributes), rotated = 2 * half, padded = half + kRopePadding;
   const F32Cast widen = F32Cast::to_f32(x.dtype), narrow = F32Cast::from_f32(x.dtype);
-  // Scratch memory contains the frequencies for all threads, and cosines, sines and two rows for
-  // each thread.
+  // The scratch memory contains the frequencies, which all threads share. It also contains the cosines, the
+  // sines and two rows of each thread.
   const int64_t size = 2 * padded + 2 * depth;
   float* memory = scratch_floats(*call.scratch, 2 * padded + team_size() * size);
   const float* frequencies = plan.frequencies.data();

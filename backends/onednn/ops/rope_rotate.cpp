@@ -16,11 +16,11 @@ using namespace kit;
 
 constexpr int64_t kRotateGrain = int64_t{1} << 16;  // number of elements that justify waking a thread
 
-// One execution. The memory of a thread consists of the cosines, the sines, and two rows.
+// One execution of rotate. The memory of a thread contains the cosines, the sines, and two rows.
 struct Rotate {
   decltype(RopeKernels::rotate) rotate;
   F32Cast widen, narrow, widen_table;
-  int64_t depth, half, bytes;  // bytes of an element of x
+  int64_t depth, half, bytes;  // `bytes` is the size of an element of x
   bool pairs;
 
   int64_t memory() const { return 2 * (half + kRopePadding) + 2 * depth; }
@@ -28,7 +28,7 @@ struct Rotate {
   void run(const LoopNest<4>& nest, float* own) const {
     RopeTable table{nullptr, nullptr, own, own + half + kRopePadding, half};
     float *const from = table.sines + half + kRopePadding, *const to = from + depth;
-    const std::byte *cosine = nullptr, *sine = nullptr;  // addresses of the tables that `own` contains as f32
+    const std::byte *cosine = nullptr, *sine = nullptr;  // addresses of the tables whose f32 copies `own` contains
     nest.rows([&](const auto& at, const auto& strides, int64_t count) {
       for (int64_t k = 0; k < count; ++k) {
         std::byte* const out = at[0] + k * strides[0];
@@ -78,7 +78,8 @@ void run_rotate(const Call& call) {
   });
 }
 
-// The kernel reads contiguous elements along the last dimension. Core stages other operands.
+// Requests staging of operands whose last dimension is not contiguous, because the kernel reads contiguous
+// elements.
 Status prepare_rotate(const CheckedDesc& checked, Prepared& prepared) {
   const bp_op_desc& desc = checked.desc;
   const auto is_contiguous = [](const bp_tensor_desc& view) {

@@ -28,7 +28,7 @@ void run_softmax(const Call& call) {
     });
     return;
   }
-  // The columns are divided into strips of kStrip, so that several threads can share one plane.
+  // Threads divide the columns into strips of kStrip columns, so several threads can share one plane.
   constexpr int64_t kStrip = 256;
   const int64_t strips = (columns + kStrip - 1) / kStrip;
   each_row(elements / (length * columns) * strips, length * std::min(columns, kStrip), [&](int64_t begin, int64_t end) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The operator topk of f32, f16 and bf16. A heap contains the best elements of a lane, which is a
-// slice along the axis, so most elements need one comparison.
+// The operator topk of f32, f16 and bf16. A lane is a slice along the axis. A heap contains the best elements
+// of a lane so far, so most elements need one comparison.
 #include <backplane/kit/loops.hpp>
 
 #include "ops/operands.hpp"
@@ -17,8 +17,8 @@ struct Candidate {
   int32_t index;
 };
 
-// Orders candidates as sort does: NaN is greater than every number, all NaNs are equal, -0 equals
-// +0, and of equal values the lower index is first.
+// Orders candidates as `sort` does: NaN is greater than every number, all NaNs are equal, and -0 equals +0. Of
+// two equal values, the one with the lower index comes first.
 template <bool kSmallest>
 bool comes_first(const Candidate& a, const Candidate& b) {
   const auto below = [](float x, float y) { return x < y || (y != y && x == x); };
@@ -27,7 +27,7 @@ bool comes_first(const Candidate& a, const Candidate& b) {
   return a.index < b.index;
 }
 
-// Leaves the first `k` candidates of the lane in `best`, in order.
+// Writes the first `k` candidates of the lane to `best`, in order.
 template <class T, bool kSmallest>
 void select_lane(const std::byte* lane, int64_t stride, int64_t length, Candidate* best, int64_t k) {
   constexpr auto kBefore = comes_first<kSmallest>;
@@ -39,7 +39,7 @@ void select_lane(const std::byte* lane, int64_t stride, int64_t length, Candidat
   std::make_heap(best, best + k, kBefore);
   for (int64_t i = k; i < length; ++i) {
     const Candidate next = at(i);
-    // This comparison is false if a value is NaN. kBefore then decides.
+    // The comparison is false if either value is NaN. Then kBefore decides.
     if (kSmallest ? next.value >= best[0].value : next.value <= best[0].value) continue;
     if (!kBefore(next, best[0])) continue;
     std::pop_heap(best, best + k, kBefore);
@@ -55,7 +55,7 @@ void topk(const Call& call) {
   const View &in = call.in(0), &values = call.out();
   if (values.elements() == 0) return;
   const View* const indexed = optional_operand(call.outputs, 1);
-  // Without an output for indices, the loop nest steps through `values` twice, and writes no index.
+  // If the call has no output for indices, the loop nest has `values` in its place, and no index is written.
   const View& indices = indexed == nullptr ? values : *indexed;
   const auto& attributes = call.attributes<bp_topk_attributes>();
   const uint32_t axis = attributes.axis;

@@ -19,17 +19,17 @@ namespace {
 
 using namespace kit;
 
-// Operands that are not contiguous are staged tile by tile. A tile has up to `kChunk` elements of
-// one row. If an operand is contiguous across rows, a tile has `kAlongBytes` bytes of each of several
-// adjacent rows. The number of rows is one cache line if elements have 1 or 2 bytes, and kMaxLines
-// otherwise. These shapes were the fastest of those that were measured.
+// Operands that are not contiguous are copied to buffers tile by tile. Normally, a tile has up to kChunk
+// elements of one row. If an input is contiguous across rows, a tile has kAlongBytes bytes of each of several
+// adjacent rows. The number of rows is kMaxLines or, for elements of 1 or 2 bytes, the number of elements of a
+// cache line. Of the shapes that were measured, these were the fastest.
 constexpr int64_t kChunk = 512;
 constexpr int64_t kAlongBytes = 512;
 constexpr int64_t kLineBytes = 64;
 constexpr int64_t kMaxLines = 64;
 constexpr int64_t kTileBytes = kMaxLines * kAlongBytes;
 constexpr int64_t kShortRow = 1024;  // maximum size, in bytes, of rows that are prefetched
-// Bytes of padding per staged row. The padding puts rows into different cache sets.
+// Bytes of padding after each row in a buffer. The padding puts rows into different cache sets.
 constexpr int64_t kPadBytes = 64;
 
 // Prefetches memory that the hardware prefetcher does not predict.
@@ -41,7 +41,8 @@ template <class Word>
 void gather_words(const std::byte* from, int64_t stride, Word* to, int64_t count) {
   for (int64_t i = 0; i < count; ++i) to[i] = *reinterpret_cast<const Word*>(from + i * stride);
 }
-// Writes `value` to `count` words and, because it writes whole blocks, to at most kPadBytes beyond.
+// Writes `value` to `count` words. Writes whole blocks of kPadBytes bytes, so it may exceed these words by less
+// than one block.
 template <class Word>
 void fill_words(Word value, Word* to, int64_t count) {
   constexpr auto kBlock = static_cast<int64_t>(kPadBytes / sizeof(Word));
@@ -53,7 +54,7 @@ template <class Word>
 void scatter_words(const Word* from, std::byte* to, int64_t stride, int64_t count) {
   for (int64_t i = 0; i < count; ++i) *reinterpret_cast<Word*>(to + i * stride) = from[i];
 }
-// Calls f with `at` as a pointer to words of `bytes` bytes.
+// Calls f with `at`, cast to a pointer to words of `bytes` bytes.
 template <class Byte, class F>
 void with_words(int64_t bytes, Byte* at, const F& f) {
   const auto cast = [&]<class Word>(Word) {
@@ -78,8 +79,8 @@ struct Tiling {
   using Pointers = std::array<std::byte*, N>;
 
   VectorKernel kernel;
-  Strides bytes;   // size of an element, per operand
-  Strides across;  // bytes from a row to the next row of the tile, per operand
+  Strides bytes;   // size of an element of each operand
+  Strides across;  // distance in bytes between rows of a tile, for each operand
   int64_t lines;   // rows per tile
   bool streams;    // whether the output is written with non-temporal stores
   bool copies;     // whether the kernel only moves bytes
@@ -105,7 +106,7 @@ struct Tiling {
     for (int64_t i = 0; i < count; i += columns) {
       const int64_t length = std::min(columns, count - i);
       for (std::size_t k = 1; k < N; ++k) {
-        if (i != 0 && strides[k] == 0) continue;  // a broadcast value that is already staged
+        if (i != 0 && strides[k] == 0) continue;  // the buffer already contains a broadcast value
         load(k, at[k] + i * strides[k], strides[k], buffers[k], columns, i == 0 && strides[k] == 0 ? columns : length,
              line_count);
       }
@@ -134,8 +135,9 @@ struct Tiling {
     }
   }
 
-  // Copies a plane without a buffer, if its words have at least 2 bytes and the input is contiguous across
-  // rows. Returns false if this is not possible.
+  // Transposes a plane from the input to the output without a buffer. Requires that the kernel only copies,
+  // that the input is contiguous across rows and the output along rows, and that words have at least 2 bytes.
+  // Returns false if it did nothing.
   bool transpose_plane(const Pointers& at, const Strides& strides, int64_t count, int64_t line_count) const {
     if (!copies || across[1] != bytes[1] || strides[0] != bytes[0] || bytes[0] < 2) return false;
     const int word = std::countr_zero(static_cast<uint64_t>(bytes[0]));
@@ -150,8 +152,8 @@ struct Tiling {
   // Returns the distance between rows in the buffer of operand k, in elements.
   int64_t pitch_of(std::size_t k, int64_t columns) const { return columns + kPadBytes / bytes[k]; }
 
-  // Copies operand k's part of a tile into contiguous rows. Does nothing if the operand's rows are
-  // already contiguous.
+  // Copies the elements of operand k in a tile to contiguous rows of the buffer `to`. Does nothing if the
+  // operand's rows are already contiguous.
   void load(std::size_t k, const std::byte* from, int64_t stride, std::byte* to, int64_t columns, int64_t length,
             int64_t line_count) const {
     if (stride == bytes[k]) return;
@@ -174,8 +176,8 @@ struct Tiling {
   }
 };
 
-// Finds an input that is contiguous across rows but not along rows. Returns the dimension along
-// which this input is contiguous, or nest.rank() if there is no such input.
+// Searches for an input that is contiguous across rows but not along rows. Returns the dimension along which
+// this input is contiguous, or nest.rank() if there is no such input.
 template <std::size_t N>
 uint32_t contiguous_across(const LoopNest<N>& nest, const std::array<int64_t, N>& bytes) {
   const uint32_t inner = nest.rank() - 1;
@@ -188,10 +190,10 @@ uint32_t contiguous_across(const LoopNest<N>& nest, const std::array<int64_t, N>
   return nest.rank();
 }
 
-// Runs a nest with an operand that is contiguous along dimension d, plane by plane. A plane spans
-// dimension d and the innermost dimension. Consecutive tiles of a copy follow each other along d, and
-// read adjacent cache lines. Tiles with other operands follow each other along the innermost
-// dimension, along which these operands are contiguous.
+// Runs a nest in which an input is contiguous along dimension d, plane by plane. A plane spans dimension d and
+// the innermost dimension. For a copy, consecutive tiles follow each other along d, so that they read adjacent
+// cache lines. For other kernels, consecutive tiles follow each other along the innermost dimension, along
+// which the other operands are contiguous.
 template <std::size_t N>
 void run_transposed(const LoopNest<N>& nest, Tiling<N> each, uint32_t d) {
   const uint32_t inner = nest.rank() - 1;
@@ -217,8 +219,8 @@ void run_transposed(const LoopNest<N>& nest, Tiling<N> each, uint32_t d) {
   });
 }
 
-// Finds a dimension, other than the two innermost ones, along which an input continues where a row
-// ends. Returns nest.rank() if there is no such dimension or the rows are long.
+// Searches for a dimension d, other than the two innermost ones, along which the rows of an input are adjacent
+// in memory. Returns nest.rank() if there is no such dimension, or if rows are longer than kShortRow bytes.
 template <std::size_t N>
 uint32_t continues_along(const LoopNest<N>& nest, const std::array<int64_t, N>& bytes) {
   const uint32_t inner = nest.rank() - 1;
@@ -230,8 +232,8 @@ uint32_t continues_along(const LoopNest<N>& nest, const std::array<int64_t, N>& 
   return nest.rank();
 }
 
-// Runs a nest of short rows with an input that continues along dimension d. Processes a few adjacent
-// rows of the output for each index of d, so that both the input and the output have long contiguous
+// Runs a nest with short rows, in which the rows of an input are adjacent along dimension d. Processes a group
+// of adjacent rows of the output for each index of d. Both the input and the output then have long contiguous
 // parts.
 template <std::size_t N>
 void run_short_rows(const LoopNest<N>& nest, const Tiling<N>& each, uint32_t d) {
@@ -251,8 +253,8 @@ void run_short_rows(const LoopNest<N>& nest, const Tiling<N>& each, uint32_t d) 
   });
 }
 
-// Copies short contiguous rows of operands that stay in the second-level cache. Returns false if the rows
-// are long or not contiguous, or if the operands are large.
+// Copies short contiguous rows of operands that stay in the second-level cache. Returns false if the kernel
+// does more than copy, if rows are long or not contiguous, or if the operands are large.
 template <std::size_t N>
 bool copy_short_rows(const LoopNest<N>& nest, const Tiling<N>& each) {
   constexpr int64_t kCachedBytes = int64_t{1} << 19;
@@ -279,7 +281,7 @@ void run_tiles(const LoopNest<N>& nest, Tiling<N> each) {
     run_short_rows(nest, each, continued);
   } else if (d == nest.rank()) {
     each.lines = 1;
-    // Short rows end before the hardware prefetcher has detected their stride.
+    // Prefetches short rows, because they end before the hardware prefetcher has detected their stride.
     const bool is_short = nest.rank() > 1 && nest.inner_count() * each.bytes[0] <= kShortRow;
     nest.rows([&](const auto& at, const auto& strides, int64_t count) {
       for (std::size_t k = 1; k < N && is_short; ++k) {
@@ -320,8 +322,8 @@ void run_operands(const VectorPlan& plan, const Operands<N>& views, bool copies)
                        .copies = copies};
   parallel(elements, plan.grain, [&](int part, int parts) noexcept {
     if (parts == 1) return run_tiles(nest, each);
-    // The ranges of a long dimension begin at multiples of 64 elements, which fill whole cache lines with any
-    // dtype, so threads share no cache line. Threads may share lines in a short dimension.
+    // The threads' ranges of a long dimension begin at multiples of 64 elements. These fill whole cache lines
+    // with any dtype, so threads share no cache line. In a short dimension, threads may share cache lines.
     const uint32_t d = nest.longest();
     const Range range = range_of(nest.extent(d), part, parts, nest.extent(d) >= kLineBytes * parts ? kLineBytes : 1);
     if (range.begin < range.end) run_tiles(nest.cut(d, range.begin, range.end), each);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The differences between oneDNN 2.x and 3.x. The rest of the plugin uses the names of this file.
+// The differences between the APIs of oneDNN 2.x and 3.x. The other files of the plugin use the names of this
+// file.
 #pragma once
 
 #include <cstdlib>
@@ -14,8 +15,8 @@ inline std::string version() {
   return "oneDNN " + std::to_string(is->major) + "." + std::to_string(is->minor) + "." + std::to_string(is->patch);
 }
 
-// Switches off oneDNN's process-wide cache of primitives, unless the user has set its capacity.
-// Plans already keep their primitives, and the cache would keep them after the plans are destroyed.
+// Switches off oneDNN's process-wide cache of primitives, unless the user has set the capacity of this cache.
+// Plans already own their primitives. The cache would retain these primitives after their plans are destroyed.
 inline void leave_caching_to_plans() {
   for (const char* variable : {"DNNL_PRIMITIVE_CACHE_CAPACITY", "ONEDNN_PRIMITIVE_CACHE_CAPACITY"}) {
     if (std::getenv(variable) != nullptr) return;
@@ -27,8 +28,8 @@ using Dims = dnnl::memory::dims;
 using Md = dnnl::memory::desc;
 using Type = dnnl::memory::data_type;
 
-// Describes a primitive. The result is empty if no implementation supports the operands. Throws
-// dnnl::error on other failures.
+// Returns the description of a primitive. The result is empty if no implementation supports the operands.
+// Throws dnnl::error on other failures.
 template <class Primitive, class... Operation>
 typename Primitive::primitive_desc describe(const dnnl::engine& engine, const dnnl::primitive_attr& attributes,
                                             const Operation&... operation) {
@@ -39,7 +40,7 @@ typename Primitive::primitive_desc describe(const dnnl::engine& engine, const dn
 #endif
 }
 
-// Describes a backward primitive, which requires the description of its forward primitive.
+// Returns the description of a backward primitive, which depends on the description of the forward primitive.
 template <class Primitive, class Forward, class... Operation>
 typename Primitive::primitive_desc describe_backward(const dnnl::engine& engine, const dnnl::primitive_attr& attributes,
                                                      const Forward& forward, const Operation&... operation) {
@@ -58,8 +59,8 @@ using Softmax = dnnl::softmax_v2_forward;
 using Pooling = dnnl::pooling_v2_forward;
 #endif
 
-// Describes an eltwise primitive, whose source and target have the same layout. oneDNN 2.x has one
-// parameter for this layout, and oneDNN 3.x has two.
+// Returns the description of an eltwise primitive whose source and target have the same layout. oneDNN 2.x has
+// one parameter for this layout, and oneDNN 3.x has two.
 inline dnnl::eltwise_forward::primitive_desc describe_eltwise(const dnnl::engine& engine,
                                                               const dnnl::primitive_attr& attributes,
                                                               dnnl::prop_kind kind, dnnl::algorithm algorithm,
@@ -82,8 +83,8 @@ inline dnnl::layer_normalization_forward::primitive_desc describe_layer_norm(con
 #endif
 }
 
-// Computes out = alpha * op(a) * op(b) + beta * out in f32, row-major. Each op is 'N' or 'T'. With
-// a TeamSize of 1, sgemm runs on the calling thread.
+// Computes out = alpha * op(a) * op(b) + beta * out in f32, row-major. An op is 'N' (no change) or 'T'
+// (transpose). If the caller's TeamSize is 1, sgemm runs on the calling thread only.
 inline dnnl_status_t sgemm(char op_a, char op_b, int64_t rows, int64_t cols, int64_t depth, float alpha, const float* a,
                            int64_t a_stride, const float* b, int64_t b_stride, float beta, float* out, int64_t stride) {
   return dnnl_sgemm(op_a, op_b, rows, cols, depth, alpha, a, a_stride, b, b_stride, beta, out, stride);
@@ -99,8 +100,8 @@ inline Md any_layout(const Md& md) {
 
 inline size_t bytes_of(const Md& md) { return md.get_size(); }
 
-// Returns numbers that describe a layout completely, except for the sizes and the data type. Returns
-// nothing for a layout that is not blocked.
+// Returns numbers that describe a layout completely, except for the extents and the data type. Returns nothing
+// if oneDNN does not describe the layout by strides and blocks.
 inline std::vector<int64_t> layout_numbers(const Md& md) {
   std::vector<int64_t> numbers;
   const auto add = [&](const auto* values, int count) { numbers.insert(numbers.end(), values, values + count); };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A oneDNN primitive as the state of a plan.
+// A oneDNN primitive that belongs to the state of a plan.
 #pragma once
 
 #include <atomic>
@@ -13,11 +13,11 @@ namespace backplane::onednn {
 // Returns the CPU engine, which exists until the process ends.
 const dnnl::engine& engine();
 
-// Returns attributes that request full precision, and that make the caller provide scratch memory.
-// Environment variables do not affect these attributes.
+// Returns attributes that request full precision, and that make the caller provide scratch memory. Environment
+// variables of oneDNN do not change the precision.
 dnnl::primitive_attr strict_attributes();
 
-// Returns the status that a plan slot returns for a oneDNN failure.
+// Returns the status with which a plan slot reports a oneDNN failure in the operator `op`.
 kit::Status status_of(const dnnl::error& failure, const char* op);
 
 // Returns oneDNN's data type for `dtype`, or undef if oneDNN has none.
@@ -31,7 +31,7 @@ class Primitive {
     dnnl_api::Md md;
   };
 
-  // `primitive` was created for teams of `team` threads, and runs on a team of that size.
+  // `primitive` must have been created for teams of `team` threads. run() uses a team of this size.
   Primitive(dnnl::primitive primitive, std::vector<Argument> arguments, const dnnl_api::Md& scratchpad, int team);
   ~Primitive();
   Primitive(const Primitive&) = delete;

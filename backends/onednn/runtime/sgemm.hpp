@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// oneDNN's sgemm as an inner step of a kernel. Each thread of a team calls it.
+// oneDNN's sgemm as an inner step of a kernel. Each thread of a team calls it for its own part of the work.
 #pragma once
 
 #include <atomic>
@@ -11,8 +11,8 @@
 
 namespace backplane::onednn {
 
-// Any number of threads may call multiply() concurrently, each while a TeamSize of 1 is in scope.
-// Call check() after all threads have finished.
+// Any number of threads may call multiply() concurrently. Each thread must have a TeamSize of 1 in scope. Call
+// check() after all threads have finished.
 class Sgemm {
  public:
   // Computes out = alpha * op(a) * op(b) + beta * out, row-major. op_a and op_b are 'N', or 'T' if the
@@ -24,7 +24,7 @@ class Sgemm {
         dnnl_api::sgemm(op_a, op_b, rows, cols, depth, alpha, a, a_stride, b, b_stride, beta, out, stride);
     if (status != dnnl_success) failure_.store(status, std::memory_order_relaxed);
   }
-  // Like the other overload, with 'N' for op_a.
+  // Like the other overload, with op_a = 'N'.
   void multiply(char op_b, int64_t rows, int64_t cols, int64_t depth, float alpha, const float* a, int64_t a_stride,
                 const float* b, int64_t b_stride, float beta, float* out, int64_t stride) const noexcept {
     multiply('N', op_b, rows, cols, depth, alpha, a, a_stride, b, b_stride, beta, out, stride);

@@ -10,7 +10,8 @@
 namespace backplane::onednn {
 namespace {
 
-// An instruction set, and the targets that remain enabled with it. HWY_SCALAR selects plain loops.
+// An instruction set, and the Highway targets that remain enabled if the variable selects it. HWY_SCALAR
+// selects plain loops.
 struct SimdLevel {
   std::string_view name;
   int64_t target, enabled;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The only file that calls the OpenMP runtime. It calls libgomp's entry points directly, because
-// `#pragma omp` may link another runtime, which would have a second thread pool.
+// The only file that calls the OpenMP runtime. It calls libgomp's entry points directly. `#pragma omp` could
+// link another runtime, which would have a second thread pool.
 #include "runtime/threads.hpp"
 
 // libgomp's stable interface.

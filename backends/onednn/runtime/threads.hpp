@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Thread teams of the OpenMP runtime that oneDNN uses. Only one team of more than one thread works
-// at a time in a process.
+// Thread teams of the OpenMP runtime that oneDNN uses. In a process, only one team of several threads works at
+// a time.
 #pragma once
 
 #include <cstdint>
@@ -33,17 +33,16 @@ class TeamSize {
   int before_;
 };
 
-// Returns the mutex that is locked while a team of more than one thread works. Only one such team
-// works at a time, so streams never oversubscribe the processors.
+// Returns the mutex that a thread locks while its team of several threads works. Only one such team works at a
+// time, so several streams never oversubscribe the processors.
 std::mutex& team_mutex();
 
 namespace detail {
 void run_team(int threads, void (*body)(void*, int part, int parts), void* context);
 }
 
-// Calls body(part, parts) on the threads of a team, which has at most units / grain threads. The
-// body divides the work itself and throws nothing. Work of less than two grains runs on the calling
-// thread.
+// Calls body(part, parts) on the threads of a team, which has at most units / grain threads. The body selects
+// its part of the work itself, and throws nothing. Work of less than two grains runs on the calling thread.
 template <class Body>
 void parallel(int64_t units, int64_t grain, const Body& body) {
   static_assert(std::is_nothrow_invocable_v<const Body&, int, int>);

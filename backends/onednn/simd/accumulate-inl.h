@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Building blocks of kernels that reduce a contiguous row: loops over vectors of f32 with a partial
-// last vector, and sums in two stages. Blocks are summed in f32, and the results of blocks in f64.
-// Files that Highway compiles once per vector target include this header after <hwy/highway.h>.
+// Building blocks of kernels that reduce a contiguous row: loops over vectors of f32 with a partial last
+// vector, and sums in stages. Blocks are summed in f32, and the sums of blocks in f64. Files that Highway
+// compiles once per vector target include this header after <hwy/highway.h>.
 #if defined(BACKPLANE_ONEDNN_ACCUMULATE_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef BACKPLANE_ONEDNN_ACCUMULATE_INL_H
 #undef BACKPLANE_ONEDNN_ACCUMULATE_INL_H
@@ -23,7 +23,8 @@ using D = hn::ScalableTag<float>;
 using V = hn::Vec<D>;
 inline constexpr size_t kMaxLanes = HWY_MAX_BYTES / sizeof(float);
 
-// True if loads and stores of some lanes are instructions that do not access the other lanes.
+// State whether the target has masked loads and stores for lanes of 32 and of 16 bits. Masked instructions do
+// not access the memory of lanes that are not selected.
 inline constexpr bool kMasksFloats = HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2;
 inline constexpr bool kMasksHalves = HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3;
 
@@ -51,7 +52,7 @@ HWY_INLINE void store_part(D d, V value, T* to, int64_t count) {
   }
 }
 
-// Loads the vector at index `i` of a row of `count` elements. Lanes past the end are zero.
+// Loads the vector that begins at element `i` of a row of `count` elements. Lanes past the end are zero.
 template <class T>
 HWY_INLINE V load_at(D d, const T* row, int64_t i, int64_t count) {
   const bool whole = i + static_cast<int64_t>(hn::Lanes(d)) <= count;
@@ -131,7 +132,7 @@ HWY_INLINE void each_pair(D d, const T* x, int64_t count, float filler, Step& st
   if (i < count) step(d, load_pair_part(d, x + i, count - i, filler), i);
 }
 
-// A step for each_pair. It sets y[i] to value(x[i]).
+// A step for each_pair. It sets y[i] to value(x[i]) for each element of the pair.
 template <class T, class F>
 struct WritePair {
   T* y;
@@ -143,7 +144,7 @@ struct WritePair {
 };
 #endif
 
-// A step for each_vector. It sets y[i] to value(x[i]).
+// A step for each_vector. It sets y[i] to value(x[i]) for each element of the vector.
 template <class T, class F>
 struct Write {
   T* y;
@@ -152,7 +153,8 @@ struct Write {
   HWY_INLINE void operator()(D d, V x, int64_t i) { store_at(d, value(d, x, i), y, i, count); }
 };
 
-// A sum of vectors. Blocks of 16 vectors are summed in f32, then 16 blocks in f32, and these sums in f64.
+// Sums all lanes of many vectors. A block of 16 vectors and a group of 16 blocks are summed in f32, and groups
+// in f64.
 class Total {
  public:
   HWY_INLINE explicit Total(D d) : block_(hn::Zero(d)), blocks_(hn::Zero(d)) {}

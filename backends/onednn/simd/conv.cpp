@@ -24,7 +24,8 @@ constexpr int kImages = 8;
 constexpr int kImages = 4;
 #endif
 
-// The taps [first, last) of one dimension that lie within the image, and the position of tap 0.
+// The taps [first, last) of one dimension that lie within the image. `at` is the position of tap 0 in the
+// image, which is negative if the tap is in the padding.
 struct Taps {
   int64_t first, last, at;
 };
@@ -35,7 +36,7 @@ Taps taps_of(const DirectConvShape& shape, int d, int64_t position) {
   return {std::min(first, shape.kernel[d]), std::min(last, shape.kernel[d]), at};
 }
 
-// Computes kVectors vectors of outputs, from output `o` on, at one position of kCount images.
+// Computes kVectors vectors of output channels, from channel `o` on, at one position of kCount images.
 template <int kCount, int kVectors>
 HWY_INLINE void position(const DirectConvShape& shape, const float* x, const float* weights, const float* bias,
                          bool relu, float* y, const Taps& rows, const Taps& columns, int64_t o) {
@@ -51,7 +52,7 @@ HWY_INLINE void position(const DirectConvShape& shape, const float* x, const flo
 #pragma GCC unroll 8
     for (int i = 0; i < kCount; ++i) sum[i][v] = start;
   }
-  // Without dilation, the elements of all taps of a row are contiguous.
+  // Without dilation, the channels of all taps of a kernel row are contiguous in the image.
   const bool joined = shape.dilation[1] == 1;
   const int64_t width = columns.last - columns.first, spans = joined ? 1 : width;
   const int64_t span = joined ? width * channels : channels, step = shape.dilation[1] * channels;
@@ -79,7 +80,7 @@ HWY_INLINE void position(const DirectConvShape& shape, const float* x, const flo
 #pragma GCC unroll 2
     for (int v = 0; v < kVectors; ++v) {
       V result = sum[i][v];
-      if (relu) result = hn::IfThenZeroElse(hn::Lt(result, hn::Zero(d)), result);  // NaN remains
+      if (relu) result = hn::IfThenZeroElse(hn::Lt(result, hn::Zero(d)), result);  // a NaN remains NaN
       store_at(d, result, y + i * y_image, o + v * lanes, shape.outputs);
     }
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Vectorised kernels of the elementwise operators. Each function returns the kernel that is
-// compiled for this processor, or null if the plain kernel is the fastest.
+// Vectorised kernels of the elementwise operators. Each function returns the kernel that is compiled for this
+// processor, or null if only the plain kernel supports the arguments.
 #pragma once
 
 #include "simd/vector_kernel.hpp"

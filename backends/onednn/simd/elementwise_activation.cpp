@@ -16,14 +16,14 @@ HWY_BEFORE_NAMESPACE();
 namespace backplane::onednn::HWY_NAMESPACE {
 namespace {
 
-// Limits x, so that no power of x overflows. The slopes at the limits are 0 and 1.
+// Limits x to [-16384, 16384], so that no power of x overflows. Beyond these limits, the slope remains 0 or 1.
 template <class D, class V>
 HWY_INLINE V limited(D d, V x) {
   return at_least(d, at_most(d, x, 16384.0f), -16384.0f);
 }
 
-// Returns the slope of x sigmoid(w), where `derivative` is dw/dx: g (1 + x w' r) with g = sigmoid(w)
-// and r = sigmoid(-w). The difference 1 - g would cancel.
+// Returns the slope of x sigmoid(w), where `derivative` is dw/dx: g (1 + x w' r) with g = sigmoid(w) and r =
+// sigmoid(-w). r is not computed as 1 - g, because this difference would cancel.
 template <class D, class V>
 HWY_INLINE V gate_slope(D d, V x, V w, V derivative) {
   const V one = hn::Set(d, 1.0f);
@@ -42,8 +42,8 @@ struct Relu {
   }
 };
 
-// The slope of gelu(x) = x Phi(x) is Phi(x) + x phi(x), where phi is the density. The slope at -a is
-// Phi(-a) - a phi(a), and the slope at a is 1 minus this number.
+// The slope of gelu(x) = x Phi(x) is Phi(x) + x phi(x), where phi is the normal density and Phi its integral.
+// With a = |x|, the slope at -a is Phi(-a) - a phi(a), and the slope at a is 1 minus the slope at -a.
 struct GeluErf {
   [[maybe_unused]] static constexpr uint32_t kId = BP_ACTIVATION_GELU_ERF;
   template <class D, class V>

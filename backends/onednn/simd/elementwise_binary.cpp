@@ -16,7 +16,8 @@ HWY_BEFORE_NAMESPACE();
 namespace backplane::onednn::HWY_NAMESPACE {
 namespace {
 
-// Defines the functor of one operator for one kind of element.
+// Defines the functor `Name` of the operator `id`. Some operators have different functors for floats and
+// integers.
 #define BACKPLANE_BINARY(id, Name, expression)           \
   struct Name {                                          \
     [[maybe_unused]] static constexpr uint32_t kId = id; \
@@ -30,8 +31,7 @@ BACKPLANE_BINARY(BP_OP_ADD, Add, hn::Add(a, b))
 BACKPLANE_BINARY(BP_OP_SUB, Sub, hn::Sub(a, b))
 BACKPLANE_BINARY(BP_OP_MUL, Mul, hn::Mul(a, b))
 BACKPLANE_BINARY(BP_OP_DIV, Div, hn::Div(a, b))
-// NaN propagates from either operand. The processor's maximum instruction propagates NaN from one
-// operand only.
+// A NaN in either operand propagates. The maximum instruction of x86 propagates a NaN from one operand only.
 BACKPLANE_BINARY(BP_OP_MAX, MaxFloat, hn::IfThenElse(hn::Or(hn::Gt(a, b), hn::IsNaN(a)), a, b))
 BACKPLANE_BINARY(BP_OP_MIN, MinFloat, hn::IfThenElse(hn::Or(hn::Lt(a, b), hn::IsNaN(a)), a, b))
 BACKPLANE_BINARY(BP_OP_MAX, MaxInt, hn::Max(a, b))

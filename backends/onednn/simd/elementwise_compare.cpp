@@ -16,7 +16,7 @@ HWY_BEFORE_NAMESPACE();
 namespace backplane::onednn::HWY_NAMESPACE {
 namespace {
 
-// ---- compare: each result is a byte, 0 or 1. If an operand is NaN, only ne is true.
+// ---- compare: each result is a byte with the value 0 or 1. If an operand is NaN, only `ne` is true.
 
 struct Eq {
   [[maybe_unused]] static constexpr uint32_t kId = BP_COMPARE_EQ;
@@ -77,7 +77,7 @@ HWY_INLINE void store_mask(D, M mask, uint8_t* to) {
   }
 }
 
-// Computes one vector of bytes that are 0 or 1.
+// Compares one vector of elements, and stores a byte 0 or 1 for each element.
 template <class F>
 struct Compare {
   template <class D, class T>
@@ -104,7 +104,8 @@ VectorKernel find_compare(uint32_t predicate, uint32_t dtype) {
                                  [&]<class T>() { return kernel_of<T, Eq, Ne, Lt, Le, Gt, Ge>(predicate); });
 }
 
-// ---- select: moves words of any type. A condition byte other than 0 selects a.
+// ---- select: the kernels depend on the size of the elements only. A condition byte other than 0 selects `a`,
+// and 0 selects `b`.
 
 template <class D>
 HWY_INLINE hn::Vec<D> selected(D d, const uint8_t* condition, hn::Vec<D> a, hn::Vec<D> b) {

@@ -16,7 +16,7 @@ HWY_BEFORE_NAMESPACE();
 namespace backplane::onednn::HWY_NAMESPACE {
 namespace {
 
-// Returns magnitude^y for a magnitude that is not negative.
+// Returns magnitude^y for a magnitude of 0 or more.
 template <class D, class V>
 HWY_INLINE V power_of(D d, V magnitude, V y) {
 #if HWY_TARGET <= HWY_AVX3 && HWY_ARCH_X86
@@ -27,8 +27,8 @@ HWY_INLINE V power_of(D d, V magnitude, V y) {
 #endif
 }
 
-// Computes |x|^y, and negates the result if the sign bit of x is set and y is odd. If x is negative and finite, and
-// y is not whole, the result is NaN. If x is 1 or y is 0, the result is 1.
+// Computes |x|^y, and negates the result if the sign bit of x is set and y is an odd integer. If x is negative
+// and finite, and y is not an integer, the result is NaN. If x is 1 or y is 0, the result is 1.
 struct Pow {
   template <class D, class V>
   HWY_INLINE V operator()(D d, V x, V y) const {

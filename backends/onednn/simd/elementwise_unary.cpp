@@ -55,7 +55,7 @@ BACKPLANE_UNARY(BP_ACTIVATION_SIGMOID, SigmoidHalf, sigmoid_product_half(d, hn::
 #if HWY_TARGET != HWY_SCALAR
 }  // namespace
 
-// Selects, for some functors, the form that fastest_map1 uses for pairs of vectors (pairs-inl.h).
+// Specialises PairForm (pairs-inl.h), so that fastest_map1 computes the functor `Name` in another form.
 #define BACKPLANE_PAIR_FORM(Name, ...) \
   template <class T>                   \
   struct PairForm<Name, T> {           \
@@ -67,7 +67,8 @@ BACKPLANE_PAIR_FORM(Erf, EachOfPair<ErfHalf>)
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
 BACKPLANE_PAIR_FORM(GeluErf, Gated<GeluErf>)
 BACKPLANE_PAIR_FORM(GeluTanh, Gated<GeluTanh>)
-// For 16-bit floats, a quotient with a short exponential is accurate enough, and avoids lookups in the table.
+// For 16-bit floats, SiluHalf and SigmoidHalf are accurate enough. They compute a quotient with a short
+// polynomial of the exponential, which needs no lookups in a table.
 BACKPLANE_PAIR_FORM(Silu, std::conditional_t<kit::Half<T>, EachOfPair<SiluHalf>, Gated<Silu>>)
 BACKPLANE_PAIR_FORM(Sigmoid, std::conditional_t<kit::Half<T>, EachOfPair<SigmoidHalf>, Gated<Sigmoid>>)
 #endif

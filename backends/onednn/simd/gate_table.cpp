@@ -7,7 +7,7 @@
 namespace backplane::onednn {
 namespace {
 
-// Returns the gate at -a.
+// Returns the gate of the activation at -a (gate_table.hpp).
 double gate(uint32_t activation, double a) {
   switch (activation) {
     case BP_ACTIVATION_GELU_ERF:
@@ -19,7 +19,7 @@ double gate(uint32_t activation, double a) {
   }
 }
 
-// Returns the derivative of x g(x) at -a.
+// Returns the derivative of x g(x) at x = -a, where g is the gate.
 double slope(uint32_t activation, double a) {
   const double here = gate(activation, a), rest = 1 - here;
   switch (activation) {
@@ -32,7 +32,8 @@ double slope(uint32_t activation, double a) {
   }
 }
 
-// Interpolates the curve at the Chebyshev nodes of each interval, by Newton's divided differences.
+// Interpolates the curve (the gate or the slope) at the Chebyshev nodes of each interval, by Newton's divided
+// differences.
 GateTable make_table(uint32_t activation, double (*curve)(uint32_t activation, double a)) {
   constexpr int kNodes = kGateDegree + 1;
   GateTable table;
@@ -60,7 +61,7 @@ GateTable make_table(uint32_t activation, double (*curve)(uint32_t activation, d
   return table;
 }
 
-// The tables of one curve.
+// The tables of one curve, which is the gate or the slope, for all activations.
 struct Tables {
   explicit Tables(double (*curve)(uint32_t activation, double a))
       : erf(make_table(BP_ACTIVATION_GELU_ERF, curve)),

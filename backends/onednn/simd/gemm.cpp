@@ -25,8 +25,8 @@ using V = hn::Vec<D>;
 using D4 = hn::CappedTag<float, 4>;
 using V4 = hn::Vec<D4>;
 
-// Rows per tile. A row has two accumulator vectors. The registers also hold two vectors of `b` and
-// one vector of `a`.
+// Rows per tile. Each row of a tile needs two accumulator vectors. The registers also contain two vectors of
+// `b` and one vector of `a`.
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
 constexpr int kRows = 12;
 #elif HWY_ARCH_X86
@@ -78,7 +78,7 @@ HWY_INLINE void pack_4x4(D4 d, const T* from, int64_t line_stride, int64_t width
   store_transposed(d, l0, l1, l2, l3, width, to);
 }
 
-// Packs one panel of `lines` lines. `lines` is at most `width`.
+// Packs one panel of `lines` lines, at most `width`. Zeros fill the lines from `lines` to `width`.
 template <class T>
 void pack_panel(const T* from, int64_t line_stride, int64_t depth_stride, int64_t lines, int64_t depth, int64_t width,
                 float* to) {
@@ -128,8 +128,8 @@ void pack(const void* data, int64_t line_stride, int64_t depth_stride, int64_t l
   }
 }
 
-// Multiplies kDepth rows of `b` by all rows of `a`, for whole vectors of columns from column `c` on.
-// Returns the first column that remains.
+// Multiplies kDepth rows of `b` by all rows of `a`, for whole vectors of columns, beginning with column `c`.
+// Returns the first column that does not fill a vector.
 template <int kDepth, class Tag, class T>
 HWY_INLINE int64_t add_columns(Tag d, const float* a, int64_t a_stride, int64_t rows, const T* b, int64_t b_stride,
                                int64_t c, int64_t cols, float* acc, int64_t acc_stride) {
@@ -152,8 +152,8 @@ HWY_INLINE int64_t add_columns(Tag d, const float* a, int64_t a_stride, int64_t 
   return c;
 }
 
-// Processes kDepth rows of `b` at a time, in one pass over the accumulators. The hardware
-// prefetcher can follow kDepth streams.
+// Multiplies kDepth rows of `b` by all rows of `a`, in one pass over the accumulators. The hardware prefetcher
+// can follow the kDepth streams of these rows.
 template <class T, int kDepth>
 void add_rows(const float* a, int64_t a_stride, int64_t rows, const T* b, int64_t b_stride, int64_t cols, float* acc,
               int64_t acc_stride) {
@@ -202,7 +202,7 @@ void by_rows(const float* a, int64_t a_stride, int64_t rows, const void* b, int6
   for (; k < depth; ++k) add_rows<T, 1>(a + k, a_stride, rows, at + k * b_stride, b_stride, cols, acc, acc_stride);
 }
 
-// Multiplies kRowCount rows of `a` by four columns of `b`.
+// Multiplies kRowCount rows of `a` by four columns of `b`, and adds the products to `acc`.
 template <class T, int kRowCount>
 void add_dots(const float* a, int64_t a_stride, const T* b, int64_t b_stride, int64_t depth, float* acc,
               int64_t acc_stride) {

@@ -29,8 +29,8 @@ struct GemmInput {
   Skinny by_rows, by_cols;
 };
 
-// Both functions return kernels that are compiled for this processor. The members of GemmInput are
-// null for unsupported dtypes.
+// These functions return kernels that are compiled for this processor. The members of GemmInput are null for
+// unsupported dtypes.
 GemmTile gemm_tile();
 GemmInput gemm_input(uint32_t dtype);
 

@@ -16,7 +16,7 @@ namespace {
 #if HWY_TARGET == HWY_SCALAR
 AddRowsKernel find_add_rows(uint32_t) { return nullptr; }
 #else
-// Adds kVectors vectors of each row of the list.
+// Adds kVectors vectors of each listed row, beginning with element `column`, to the same elements of `to`.
 template <int kVectors, class T>
 HWY_INLINE void add_columns(const RowList& rows, T* to, int64_t column) {
   const hn::ScalableTag<double> d;

@@ -7,8 +7,8 @@
 
 namespace backplane::onednn {
 
-// Rows of a source, as a list: the first row, and the next row after each row. The last row of the list
-// is followed by -1.
+// A linked list of rows of a source. `first` is the index of the first row in the list, and next[r] is the
+// index of the row after row r. For the last row, next[r] is -1.
 struct RowList {
   const std::byte* source;
   int64_t stride;  // bytes from a row of the source to the next

@@ -5,10 +5,10 @@
 namespace backplane::onednn {
 
 // Entry i belongs to an interval of numbers. For i below 16, the interval is [1 + i / 32, 1 + (i + 1) / 32).
-// From 16 on, both ends are half as large, so the intervals 16 to 31 cover [0.75, 1). inverse[i] is near the
-// inverse of the interval's centre. For the two intervals adjacent to 1 it is 1. log2[i] and log[i] are the
-// negative logarithms of inverse[i]. The inverses are chosen so that the errors of the rounded logarithms are
-// below 0.01 ULP.
+// For i from 16 on, both ends are half as large, so the intervals 16 to 31 cover [0.75, 1). inverse[i] is near
+// the inverse of the interval's centre, except in the two intervals adjacent to 1, where inverse[i] is 1.
+// log2[i] is -log2(inverse[i]), and log[i] is -ln(inverse[i]). The inverses are chosen so that the errors of
+// the rounded logarithms are below 0.01 ULP.
 struct LogTables {
   alignas(64) float inverse[32];
   alignas(64) float log2[32];

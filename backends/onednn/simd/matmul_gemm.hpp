@@ -6,8 +6,9 @@
 
 namespace backplane::onednn {
 
-// Computes out[i] = alpha * product[i] + beta * c[i] for 0 <= i < count. If `c` is null, the second term is 0.
-// All operands are contiguous. `product` may be the same memory as an f32 `out`. `c` has the output's dtype.
+// Computes out[i] = alpha * product[i] + beta * c[i] for 0 <= i < count. If `c` is null, out[i] = alpha *
+// product[i]. All operands are contiguous. `product` may be the same memory as an f32 `out`. `c` has the
+// output's dtype.
 using ScaledSumKernel = void (*)(float alpha, const float* product, float beta, const void* c, void* out,
                                  int64_t count);
 

@@ -19,22 +19,24 @@ namespace backplane::onednn::HWY_NAMESPACE {
 namespace {
 
 #if HWY_TARGET != HWY_SCALAR
-// Describes a vector of a cache line, or the largest vector of the target if that is smaller. A block has 16
-// bytes. With scalable vectors, a line is one block, because the code needs the number of blocks at compile time.
+// The tag of a vector as wide as a cache line, or of the target's largest vector if that is smaller. A block
+// has 16 bytes. With scalable vectors, the vector is one block, because the code needs the number of blocks at
+// compile time.
 template <class Word>
 using Line = hn::CappedTag<Word, (HWY_HAVE_SCALABLE ? 16 : 64) / sizeof(Word)>;
-// Describes a vector of one block.
+// The tag of a vector of one block.
 template <class Word>
 using Block = hn::CappedTag<Word, 16 / sizeof(Word)>;
 
-// Describes the vector with which a transpose to a buffer reads columns. Words of 1 and 2 bytes are read a cache
-// line at a time. Otherwise lines would be evicted before they are read completely, because columns at a
-// distance of 4 KiB or more share few ways of the first-level cache. Larger words need at most 4 columns at once,
-// so they do not conflict.
+// The tag of the vectors that a transpose to a buffer reads from columns. For words of 1 and 2 bytes, a vector
+// is a cache line, so each line is read at once. Read in parts, a line could be evicted before it is read
+// completely: columns at a distance of 4 KiB or more share few ways of the first-level cache. For larger words,
+// a transpose reads at most 4 columns at once, which do not conflict.
 template <class Word>
 using Wide = std::conditional_t<sizeof(Word) <= 2, Line<Word>, Block<Word>>;
 
-// Interleaves the words of two vectors, block by block, and returns words of twice the size.
+// low_pairs and high_pairs interleave the words of the lower or upper half of each block of two vectors. Two
+// interleaved words become one word of twice the size.
 template <class D, class V>
 HWY_INLINE auto low_pairs(D d, V a, V b) {
   return hn::BitCast(hn::RepartitionToWide<D>(), hn::InterleaveLower(d, a, b));
@@ -44,7 +46,7 @@ HWY_INLINE auto high_pairs(D d, V a, V b) {
   return hn::BitCast(hn::RepartitionToWide<D>(), hn::InterleaveUpper(d, a, b));
 }
 
-// Stores each block of `v` at another address. The distance between the addresses is `step` words.
+// Stores block i of `v` at to + i * step.
 template <class D, class V>
 HWY_INLINE void store_blocks(D d, V v, hn::TFromD<D>* to, int64_t step) {
   if constexpr (hn::MaxLanes(D()) * sizeof(hn::TFromD<D>) <= 16) {
@@ -57,9 +59,9 @@ HWY_INLINE void store_blocks(D d, V v, hn::TFromD<D>* to, int64_t step) {
   }
 }
 
-// Transposes the words of each block of kCount vectors. A block has kCount groups of words, which
-// belong together because earlier calls interleaved them. `out(i, v)` receives vector i of the
-// result.
+// Transposes, in each block, the kCount words of kCount vectors. `out(i, v)` receives vector i of the result. A
+// recursive call has half as many vectors and words, because a word of this call is a pair of words of its
+// caller.
 template <int kCount, class D, class V, class Out>
 HWY_INLINE void transpose_blocks(D d, const V (&lines)[kCount], const Out& out) {
   if constexpr (kCount == 2) {
@@ -79,7 +81,7 @@ HWY_INLINE void transpose_blocks(D d, const V (&lines)[kCount], const Out& out) 
   }
 }
 
-// Transposes as many columns as a block has words, and as many lines as a vector of D has words.
+// Transposes 16 / sizeof(Word) columns. Reads one vector of D from each column.
 template <class D>
 HWY_INLINE void transpose_part(D d, const std::byte* from, int64_t stride, hn::TFromD<D>* to, int64_t pitch) {
   using Word = hn::TFromD<D>;
@@ -94,7 +96,7 @@ HWY_INLINE void transpose_part(D d, const std::byte* from, int64_t stride, hn::T
 template <class D>
 inline constexpr int kBlocks = hn::MaxLanes(D()) * sizeof(hn::TFromD<D>) / 16;
 
-// Exchanges block b of vector g and block g of vector b.
+// Transposes the blocks of kBlocks vectors: exchanges block b of vector g with block g of vector b.
 template <class D, class V>
 HWY_INLINE void exchange_blocks(D d, V (&v)[kBlocks<D>]) {
   if constexpr (kBlocks<D> == 2) {
@@ -111,8 +113,8 @@ HWY_INLINE void exchange_blocks(D d, V (&v)[kBlocks<D>]) {
   }
 }
 
-// Transposes a square whose side is a vector of D. A square of words of 2 bytes exceeds the registers, and
-// the compiler keeps a part of it on the stack.
+// Transposes a square of words whose side is one vector of D. For words of 2 bytes, the square does not fit
+// into the registers, so the compiler keeps a part of it on the stack.
 template <bool kStream, class D>
 HWY_INLINE void transpose_square(D d, const std::byte* from, int64_t stride, hn::TFromD<D>* to, int64_t pitch) {
   using Word = hn::TFromD<D>;
@@ -145,8 +147,8 @@ void transpose(const std::byte* from, int64_t stride, std::byte* out, int64_t pi
   };
   int64_t i = 0;
   for (; i + kSide <= columns; i += kSide) {
-    // Prefetches the next columns. Each column may be on another page, and the hardware prefetcher
-    // does not cross page boundaries.
+    // Prefetches the columns of the iteration after the next one. Each column may be on another page, and the
+    // hardware prefetcher does not cross page boundaries.
     for (int64_t ahead = i + 2 * kSide; ahead < i + 3 * kSide && ahead < columns; ++ahead) {
       for (int64_t byte = 0; byte < lines * static_cast<int64_t>(sizeof(Word)); byte += kLine)
         hwy::Prefetch(from + ahead * stride + byte);
@@ -164,8 +166,9 @@ void transpose(const std::byte* from, int64_t stride, std::byte* out, int64_t pi
   }
 }
 
-// True if a vector is a cache line, or if words are so large that few columns of half a cache line
-// compete for the first-level cache.
+// Whether a transpose by squares is faster than transpose(): a vector of Line<Word> is a cache line, or it is
+// half a cache line and words have at least 4 bytes. Smaller words need more columns per square, which compete
+// for the first-level cache.
 template <class Word>
 inline constexpr bool kHasSquares = kBlocks<Line<Word>> == 4 || (kBlocks<Line<Word>> == 2 && sizeof(Word) >= 4);
 
@@ -178,7 +181,8 @@ bool stream_transposed(const std::byte* from, int64_t stride, std::byte* out, in
   const bool is_aligned = reinterpret_cast<intptr_t>(out) % kLine == 0 && pitch % kWords == 0;
   if (!kHasSquares<Word> || !is_aligned || columns % kWords != 0 || lines % kWords != 0) return false;
   auto* to = reinterpret_cast<Word*>(out);
-  // Reads a cache line's width of columns from beginning to end, which the hardware prefetcher predicts.
+  // Reads kWords columns (a cache line of the output) from beginning to end before it reads the next kWords
+  // columns. The hardware prefetcher predicts this order.
   for (int64_t i = 0; i < columns; i += kWords) {
     for (int64_t l = 0; l < lines; l += width) {
       for (int64_t k = i; k < i + kWords; k += width) {
@@ -210,8 +214,7 @@ void transpose_squares(const std::byte* from, int64_t stride, std::byte* out, in
                   lines);
 }
 
-// Copies vectors of D, and the last bytes with a vector that overlaps the previous one. A row has at least
-// one vector of D.
+// Copies a row, which has at least the size of a vector of D. The last vector may overlap the previous one.
 template <class D>
 HWY_INLINE void copy_row(D d, const uint8_t* from, uint8_t* to, int64_t bytes) {
   const auto width = static_cast<int64_t>(hn::Lanes(d));

@@ -41,8 +41,8 @@ Moments moments_of(D d, const T* x, int64_t count, double epsilon) {
     each_pair(d, x, count, 0.0f, sum);
     exact_mean = sum.total.get(d) / n;
   }
-  // Distances are relative to the mean rounded to f32. The square of the mean's rounding error is
-  // subtracted from the variance. Lanes past the end contain the mean, so their distance is 0.
+  // `squares` sums the squared distances from the mean rounded to f32. The square of this rounding error is
+  // then subtracted from the variance. Lanes past the end contain the mean, so their distance is 0.
   const auto mean = static_cast<float>(exact_mean);
   SumSquares squares{hn::Set(d, mean), Total(d)};
   const int64_t whole = count / (2 * static_cast<int64_t>(hn::Lanes(d))) * (2 * static_cast<int64_t>(hn::Lanes(d)));

@@ -48,7 +48,8 @@ void norm_dx(const void* gradient, const void* input, const void* scale, void* t
   }
 }
 
-// The sums of one vector of columns. The sums of each block of 64 rows are added to totals in f64.
+// The sums of dgamma and dbeta for one vector of columns. flush() adds the f32 sums of a block of rows to
+// totals in f64, and clears the f32 sums.
 struct ColumnSums {
   V dgamma, dbeta;
   double dgammas[kMaxLanes] = {}, dbetas[kMaxLanes] = {};

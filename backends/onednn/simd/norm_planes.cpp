@@ -19,13 +19,13 @@ namespace {
 constexpr int64_t kChunk = 2048;       // number of elements that stay in the first-level cache between two passes
 constexpr int64_t kRows = 32;          // minimum number of rows of a block, whose sums are in f32
 constexpr int64_t kMostRows = 128;     // maximum number of rows of a block
-constexpr int64_t kNarrow = 256;       // number of columns up to which kRows rows do not compete for cache sets
-constexpr int64_t kBlock = 4096;       // number of elements of a block of more than kRows rows
-constexpr int64_t kColumnBlock = 512;  // columns whose sums are in the first-level cache
+constexpr int64_t kNarrow = 256;       // maximum number of columns for which kRows rows do not compete for cache sets
+constexpr int64_t kBlock = 4096;       // number of elements of a block, if kRows and kMostRows permit it
+constexpr int64_t kColumnBlock = 512;  // maximum number of columns of a block, for sums in the first-level cache
 
 // ---- Planes
 
-// Computes sums of the elements and of their distances from a mean that is rounded to f32.
+// Sums the distances of the elements from `mean`, and the squares of these distances. `mean` is rounded to f32.
 struct Distances {
   V mean;
   Total distances, squares;
@@ -40,7 +40,8 @@ struct Elements {
   HWY_INLINE void operator()(D d, V x, int64_t) { total.add(d, x); }
 };
 
-// Returns the spread of elements from the sums of their distances from `centre`.
+// Returns the spread of `count` elements. `distances` is the sum of their distances from `centre`, and
+// `squares` is the sum of the squares of these distances.
 [[maybe_unused]] HWY_INLINE Spread spread_around(double count, double centre, double distances, double squares) {
   const double shift = distances / count, around_mean = squares - distances * shift;
   return {count, centre + shift, around_mean < 0 ? 0 : around_mean};
@@ -115,7 +116,7 @@ void gradient(const void* dy, const void* x, void* dx, int64_t count, const Grad
 
 // ---- Columns
 
-// Sums of a block of columns.
+// Sums in f32 of the columns of a block.
 class Sums {
  public:
   HWY_INLINE void clear() { std::fill(std::begin(lanes_), std::end(lanes_), 0.0f); }
@@ -128,7 +129,7 @@ class Sums {
   HWY_ALIGN float lanes_[kColumnBlock + static_cast<int64_t>(kMaxLanes)];
 };
 
-// Calls body(first row, rows, first column, columns) for blocks of rows and columns.
+// Calls body(first row, number of rows, first column, number of columns) for each block of rows and columns.
 template <class Body>
 HWY_INLINE void each_block(int64_t rows, int64_t begin, int64_t end, const Body& body) {
   for (int64_t column = begin; column < end; column += kColumnBlock) {
@@ -138,7 +139,8 @@ HWY_INLINE void each_block(int64_t rows, int64_t begin, int64_t end, const Body&
   }
 }
 
-// Computes the spreads of few columns, with the sums of each vector of columns in registers.
+// Adds the rows of a block to the spreads of up to kNarrow columns. The sums of each vector of columns stay in
+// registers.
 template <class T>
 void add_narrow_spreads(const T* x, int64_t height, int64_t count, Spread* spreads) {
   const D d;

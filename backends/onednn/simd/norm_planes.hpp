@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// Vectorised kernels of batch_norm and of the backward pass of batch_norm and group_norm, for f32,
-// f16 and bf16. A plane contains the elements of one channel of one image. If the planes are small,
-// columns are faster. Row n of the columns contains all channels of image n, and each column is one
-// element of a plane.
+// Vectorised kernels of batch_norm and of the backward pass of batch_norm and group_norm, for f32, f16 and
+// bf16. Some kernels process planes: a plane contains the elements of one channel of one image. For small
+// planes, the kernels of columns are faster. They process a matrix whose row n contains all channels of image
+// n, so each column is one element of a plane.
 #pragma once
 
 #include <cstdint>
 
 namespace backplane::onednn {
 
-// The mean of elements, and the sum of the squares of their distances from the mean.
+// The number of elements, their mean, and the sum of the squares of their distances from the mean.
 struct Spread {
   double count = 0, mean = 0, squares = 0;
 
-  // Adds other elements. The formula of Chan, Golub and LeVeque does not cancel.
+  // Adds the elements of `other`. The formula of Chan, Golub and LeVeque avoids cancellation.
   void merge(const Spread& other) {
     if (other.count == 0) return;
     const double total = count + other.count, distance = other.mean - mean;
@@ -38,9 +38,9 @@ struct Gradient {
   float mean, rstd, gamma, shift, slope;
 };
 
-// y and x, or dx and dy or x, may be the same memory.
+// y may be the same memory as x, and dx may be the same memory as dy or x.
 struct PlaneKernels {
-  // These functions process the `count` elements of a plane. `spread` and `sums` return their results.
+  // These functions process the `count` elements of a plane.
   Spread (*spread)(const void* x, int64_t count) = nullptr;
   void (*affine)(const void* x, void* y, int64_t count, const Affine& factors) = nullptr;
   GradientSums (*sums)(const void* dy, const void* x, int64_t count, float mean) = nullptr;

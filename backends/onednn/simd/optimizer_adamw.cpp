@@ -17,7 +17,7 @@ HWY_BEFORE_NAMESPACE();
 namespace backplane::onednn::HWY_NAMESPACE {
 namespace {
 
-// T, P and R are the types of gradient, parameter and moments.
+// T, P and R are the types of the gradient, the parameter and the moments.
 template <class T, class P, class R>
 void adamw(const AdamwStep& step, const void* gradient, void* parameter, void* first, void* second, int64_t count) {
   const hn::ScalableTag<float> d;

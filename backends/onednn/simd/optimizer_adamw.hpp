@@ -7,7 +7,7 @@
 namespace backplane::onednn {
 
 struct AdamwStep {
-  float keep1, add1, keep2, add2;  // beta and 1 - beta of each moment
+  float keep1, add1, keep2, add2;  // beta1, 1 - beta1, beta2 and 1 - beta2
   float correction2, epsilon;
   // rate = learning rate / correction of the first moment; decay = learning rate * weight decay
   float rate, decay;

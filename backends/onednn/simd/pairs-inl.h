@@ -23,16 +23,16 @@ namespace backplane::onednn::HWY_NAMESPACE {
 
 // ---- Pairs of vectors
 
-// Two vectors that a kernel loads together: the even and the odd elements of bf16, or the first and the second
-// half of the elements of other types.
+// Two vectors that a kernel loads together. For bf16, they contain the even and the odd elements. For other
+// types, they contain the first and the second half of the elements.
 template <class V>
 struct Pair {
   V first, second;
 };
 
-// Targets without vectors have no pairs.
+// Targets without vectors do not use pairs.
 #if HWY_TARGET != HWY_SCALAR
-// The 16-bit words of a pair.
+// The tag of a vector of 16-bit words that has the size of a vector of D. Its words are the elements of a pair.
 template <class D>
 using PairWords = hn::Repartition<uint16_t, D>;
 
@@ -41,7 +41,7 @@ HWY_INLINE auto* words_of(T* halves) {
   return reinterpret_cast<std::conditional_t<std::is_const_v<T>, const uint16_t, uint16_t>*>(halves);
 }
 
-// Converts the bits of T, which is bf16 or f16.
+// Converts the bits of a pair of T, which is bf16 or f16, to f32.
 template <class T, class D>
 HWY_INLINE Pair<hn::Vec<D>> from_words(D d, hn::Vec<PairWords<D>> words) {
   if constexpr (std::same_as<T, bf16>) {
@@ -53,8 +53,8 @@ HWY_INLINE Pair<hn::Vec<D>> from_words(D d, hn::Vec<PairWords<D>> words) {
   }
 }
 
-// Rounds to T. For bf16, rounds ties away from zero, and requires that the low 16 bits of a NaN are 0.
-// Arithmetic on bf16 operands yields only such NaNs.
+// Rounds a pair to T. For bf16, rounds ties away from zero, and requires that the low 16 bits of each NaN are
+// 0. Arithmetic on bf16 operands yields only such NaNs.
 template <class T, class D>
 HWY_INLINE hn::Vec<PairWords<D>> to_words(D d, Pair<hn::Vec<D>> values) {
   const PairWords<D> words;
@@ -126,7 +126,7 @@ HWY_INLINE V exp2_fit(D d, V s) {
     }
   };
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
-  // r = s - floor(s), and 0 if s is infinite. The last step multiplies by 2^floor(s).
+  // _mm512_reduce_ps returns s - floor(s), or 0 if s is infinite. _mm512_scalef_ps multiplies by 2^floor(s).
   const V r{_mm512_reduce_ps(s.raw, _MM_FROUND_TO_NEG_INF)};
   return V{_mm512_scalef_ps(polynomial(r).raw, s.raw)};
 #else
@@ -155,8 +155,8 @@ HWY_INLINE V exp_half(D d, V x) {
   return exp2_fit<4>(d, hn::Mul(x, hn::Set(d, 1.44269502f)));
 }
 
-// Returns a sigmoid(x) with an error of (1.2 |x| + 4) u. The division costs little time, because the divider works in
-// parallel with the processor's other units.
+// Returns a * sigmoid(x) with an error of (1.2 |x| + 4) u. The division costs little time, because the divider
+// works in parallel with the processor's other units.
 template <class D, class V>
 HWY_INLINE V sigmoid_product_half(D d, V a, V x) {
   const V power = exp2_fit<5>(d, hn::Mul(x, hn::Set(d, -1.44269502f)));
@@ -188,7 +188,7 @@ HWY_INLINE V erf_half(D d, V x) {
 }
 
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
-// A group of vectors, which are two pairs.
+// A group consists of four vectors, which are two pairs.
 constexpr int kGroup = 4;
 struct Group {
   hn::Vec<hn::ScalableTag<float>> v[kGroup];
@@ -204,7 +204,7 @@ HWY_INLINE void store_group(D d, const Group& from, T* to) {
   store_pair(d, Pair<hn::Vec<D>>{from.v[2], from.v[3]}, to + 2 * hn::Lanes(d));
 }
 
-// The polynomials of a gate or slope, in registers.
+// A table of a gate or slope, in registers.
 template <uint32_t kActivation>
 class GateLookup {
  public:
@@ -215,8 +215,9 @@ class GateLookup {
       : rows_{row(table, 0), row(table, 1), row(table, 2), row(table, 3), row(table, 4)} {
     static_assert(kGateDegree == 4);
   }
-  // Sets `value` to the values at -a. Each element of `a` is less than the limit of the table. Each step processes all
-  // vectors of the group, because the processor finds independent instructions only a few dozen instructions ahead.
+  // Sets `value` to the values of the gate or slope at -a. Each element of `a` is less than the limit of the
+  // table. Each step processes all vectors of the group, because the processor finds independent instructions
+  // only a few dozen instructions ahead.
   HWY_INLINE void operator()(D d, const Group& a, Group& value) const {
     constexpr int kBits = gate_bits(kActivation);
     // The last bit of the sum a + round has the weight of one interval, so the low bits of the sum are the index.
@@ -234,7 +235,7 @@ class GateLookup {
       for (int v = 0; v < kGroup; ++v) value.v[v] = hn::MulAdd(value.v[v], t.v[v], at(rows_[k], index.v[v]));
     }
   }
-  // Sets `value` to the values at x. The value at a is 1 minus the value at -a. `size` is |x|.
+  // Sets `value` to the values at x, where `size` is |x|. For x >= 0, the value is 1 minus the value at -x.
   HWY_INLINE void operator()(D d, const Group& x, const Group& size, Group& value) const {
     (*this)(d, size, value);
 #pragma GCC unroll 8
@@ -243,7 +244,8 @@ class GateLookup {
       value.v[v] = hn::IfThenElse(hn::Lt(x.v[v], hn::Zero(d)), value.v[v], rest);
     }
   }
-  // Returns whether the table contains all elements of a group. Compares bits as integers. A NaN is not contained.
+  // Returns whether the table covers the magnitudes of all elements of a group. Compares their bits as
+  // integers, so the result is false if an element is NaN.
   template <class T>
   static HWY_INLINE bool contains(const T* from) {
     using Word = std::conditional_t<kit::Half<T>, uint16_t, uint32_t>;
@@ -279,8 +281,8 @@ class GateLookup {
   Row rows_[kGateDegree + 1];
 };
 
-// Computes F for a group of vectors, where F is a gate, or multiplies x by a gate. If all elements are in the
-// range of the table, polynomials of the table replace the exponential and the quotient.
+// Computes F for a group of vectors. F is a gate, or an activation that multiplies x by a gate. If all elements
+// are in the range of the table, polynomials of the table replace the exponential and the quotient in F.
 template <class F>
 struct Gated {
   static constexpr bool kForF32 = true;
@@ -309,7 +311,8 @@ struct Gated {
   }
 };
 
-// Like Gated, where F is the backward pass of an activation that multiplies x by a gate.
+// Like Gated, but F is the backward pass of an activation that multiplies x by a gate, and the table contains
+// slopes.
 template <class F>
 struct GatedBackward {
   static constexpr bool kForF32 = true;
@@ -348,8 +351,8 @@ struct EachOfPair {
   }
 };
 
-// Selects the form in which F processes 16-bit floats, and also f32 if kForF32 is set. The form processes kVectors
-// vectors at once.
+// Selects the class that computes F for 16-bit floats, and for f32 if the class sets kForF32. A call of the
+// class processes kVectors vectors.
 template <class F, class T>
 struct PairForm {
   using type = EachOfPair<F>;
@@ -357,8 +360,8 @@ struct PairForm {
 
 // ---- Loops
 
-// map_pairs1 and map_pairs2 are like map1 and map2, where F is the type of a PairForm. If F returns a NaN, its low
-// 16 bits must be 0, as to_words requires.
+// map_pairs1 and map_pairs2 are like map1 and map2 (simd-inl.h), but F is the type of a PairForm. The low 16
+// bits of each NaN that F returns must be 0, as to_words requires.
 template <class T, class F>
 void map_pairs1(const void* const* in, void* out, int64_t count) {
   map_vectors<F::kVectors>(hn::ScalableTag<float>(), F(), count, static_cast<T*>(out), static_cast<const T*>(in[0]));
@@ -370,7 +373,7 @@ void map_pairs2(const void* const* in, void* out, int64_t count) {
 }
 #endif
 
-// fastest_map1 and fastest_map2 return the fastest kernel of F, whose operands and results all have the type T.
+// fastest_map1 and fastest_map2 return the fastest kernel of F. All operands and results have the type T.
 template <class T, class F>
 VectorKernel fastest_map1() {
 #if HWY_TARGET != HWY_SCALAR

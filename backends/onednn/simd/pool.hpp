@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Vectorised steps of max_pool and avg_pool. Pooling is separable. The first step combines the
-// image lines that contribute to a line of the output. The second step combines taps along the
-// resulting line. Combining means taking the maximum or the sum.
+// Vectorised steps of max_pool and avg_pool. Pooling is separable. The first step combines, element by element,
+// the image lines that contribute to a line of the output. The second step combines the taps of each window
+// along the resulting line. Combining means taking the maximum or the sum.
 #pragma once
 
 #include <cstdint>
@@ -12,9 +12,9 @@ struct PoolKernels {
   // Combines element i of all `line_count` lines into combined[i]. If `more` is set, the old
   // combined[i] is also included. `line_count` is at least 1.
   void (*lines)(float* combined, const void* const* lines, int64_t line_count, bool more, int64_t count);
-  // Combines `kernel` taps of `line` into out[i]. The first tap is at i * stride, and taps are
-  // `dilation` apart. For strides up to kPoolStrides, `count` is rounded up to a multiple of
-  // kPoolStep. `out` must have room for these outputs, and `line` must contain all their taps.
+  // Combines `kernel` taps of `line` into out[i]. The first tap is at i * stride, and taps are `dilation`
+  // elements apart. For strides up to kPoolStrides, the function rounds `count` up to a multiple of kPoolStep.
+  // `out` must have room for these outputs, and `line` must contain all their taps.
   void (*taps)(float* out, const float* line, int64_t stride, int64_t kernel, int64_t dilation, int64_t count);
   // out[i] /= max(columns[i] * lines, 1). `out` and `columns` must have `count` elements
   // rounded up to a multiple of kPoolStep.

@@ -18,7 +18,7 @@ HWY_BEFORE_NAMESPACE();
 namespace backplane::onednn::HWY_NAMESPACE {
 namespace {
 
-// Loads integers as f32. Every value is exact.
+// Loads integers and converts them to f32, which represents each of them exactly.
 template <class D, class Q>
 HWY_INLINE hn::Vec<D> load_steps(D d, const Q* from) {
   const hn::Rebind<Q, D> narrow;
@@ -53,7 +53,7 @@ struct Quantize {
   }
 };
 
-// Computes (q - zero) * scale. The difference is exact.
+// Computes (q - zero) * scale. f32 represents the difference exactly.
 struct Dequantize {
   template <class D, class X, class Q, class S>
   HWY_INLINE void operator()(D d, X* out, const Q* q, const S* scale) const {

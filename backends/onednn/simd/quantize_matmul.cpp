@@ -28,7 +28,7 @@ constexpr bool kTable = HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3;
 
 constexpr int kNibbles = 8;  // number of 4-bit weights in a lane of 32 bits
 
-// The 4-bit weights of a vector of 32-bit lanes. Lane j of nibble i is weight 8 * j + i.
+// The 4-bit weights of a vector of 32-bit lanes. Nibble i of lane j is the weight 8 * j + i.
 struct Weights4 {
   static constexpr int64_t kWeights = chunk_weights(4);
   static HWY_INLINE VU load(const std::byte* from) {
@@ -39,8 +39,8 @@ struct Weights4 {
   static HWY_INLINE V table(float zero, float scale) {
     return hn::Mul(hn::Sub(hn::Iota(D(), 0.0f), hn::Set(D(), zero)), hn::Set(D(), scale));
   }
-  // Converts one nibble of each lane to f32. Looks the number up in `table` if kTable is true, and
-  // ignores `table` otherwise.
+  // Converts one nibble of each lane to f32. If kTable is true, the result is the nibble's entry in `table`.
+  // Otherwise the function ignores `table`.
   template <int kNibble>
   static HWY_INLINE V number(VU words, [[maybe_unused]] V table) {
     const VU shifted = hn::ShiftRight<4 * kNibble>(words);
@@ -61,12 +61,13 @@ HWY_INLINE void for_nibbles(const F& f) {
   }
 }
 
-// A chunk of each column.
+// The addresses of one chunk of each column.
 struct Chunk {
   const std::byte* of[kDotColumns];
 };
 
-// The chunks of a call. If the last chunk is incomplete, it is copied, and zeros fill the copy.
+// The chunks of weights that a call reads. If the last chunk of a column is incomplete, a copy padded with
+// zeros replaces it.
 class Chunks {
  public:
   HWY_INLINE Chunks(const QuantizedDots& p, int64_t bits) : p_(p) {
@@ -80,8 +81,8 @@ class Chunks {
       std::memcpy(last_[c], p.w[c] + at, static_cast<size_t>(bytes - at));
     }
   }
-  // Returns chunk `i` of each column. Also prefetches a later chunk, because the processor does not predict the first
-  // chunks of a column.
+  // Returns chunk `i` of each column. Also prefetches the chunk that is prefetch_bytes after it, because the
+  // hardware prefetcher does not predict the first chunks of a column.
   HWY_INLINE Chunk operator[](int64_t i) const {
     Chunk chunk;
 #pragma GCC unroll 4
@@ -113,7 +114,8 @@ struct Sums {
   }
 };
 
-// Adds each block's minimum times its sum of activations, then stores each total's sum over the lanes.
+// Adds minimum * (sum of the activations) for each block to `total`. Then writes the sum over the lanes of each
+// vector of `total` to the output.
 template <int kRows>
 HWY_INLINE void finish(const QuantizedDots& p, Sums<kRows>& total) {
   const D d;
@@ -146,7 +148,7 @@ struct Route {
   // which have different parameters. If false, each block consists of whole chunks.
   bool lanes;
   bool zero;   // whether the kernel subtracts a zero point from each weight
-  bool first;  // whether the kernel scales each weight. Otherwise it scales the sum of each block.
+  bool first;  // whether the kernel scales each weight; if false, it scales the sum of each block
 };
 
 // Multiplies 4-bit weights.
@@ -162,7 +164,7 @@ void dots4(const QuantizedDots& p) {
   HWY_ALIGN int32_t owners[kMaxLanes];
   for (int64_t j = 0; j < lanes; ++j) owners[j] = kRoute.lanes ? static_cast<int32_t>(kNibbles * j / p.block) : 0;
   const auto owner = hn::SetTableIndices(d, owners);
-  // Returns the parameters of the lanes of a vector. In a kernel for whole chunks, they are equal.
+  // Returns a vector with the parameter of each lane. Without kRoute.lanes, all lanes have the same parameter.
   const auto parameter = [&](const float* from, int64_t column, int64_t block) HWY_ATTR {
     const float* at = from + column * p.parameter_stride + block;
     if constexpr (kRoute.lanes) return hn::TableLookupLanes(hn::LoadU(d, at), owner);
@@ -241,7 +243,7 @@ void dots4(const QuantizedDots& p) {
   finish(p, total);
 }
 
-constexpr int64_t kStep8 = 16;  // the parameters of 8-bit weights are equal in groups of this size
+constexpr int64_t kStep8 = 16;  // number of consecutive 8-bit weights that share parameters
 
 // Multiplies 8-bit weights.
 template <int kRows, Route kRoute>
@@ -315,8 +317,8 @@ constexpr QuantizedDotsKernel kDots = kFour ? dots4<kRows, kRoute> : dots8<kRows
 template <bool kFour, bool kLanes, bool kZero>
 QuantizedDotsKernel by_rows(int64_t rows, bool one_block) {
   constexpr Route kFirst{kLanes, kZero, true}, kAfter{kLanes, kZero, false};
-  // With one row, a kernel needs fewer instructions if it scales sums. dots8 cannot scale sums if a chunk
-  // has several blocks.
+  // With one row, a kernel needs fewer instructions if it scales the sums of blocks instead of the weights.
+  // dots8 cannot scale sums if a chunk contains several blocks.
   constexpr Route kOneRow = kFour || !kLanes ? kAfter : kFirst;
   if (rows == 1) return kDots<kFour, 1, kOneRow>;
   if constexpr (!kLanes) {

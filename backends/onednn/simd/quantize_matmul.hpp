@@ -16,9 +16,10 @@ constexpr int64_t chunk_weights(uint32_t bits) { return kChunkBytes * 8 / bits; 
 
 // ---- Products of few rows
 
-// Maximum number of rows of one call, and the number of columns of each call.
+// Maximum number of rows of a call, and the exact number of columns of each call.
 inline constexpr int64_t kDotRows = 4, kDotColumns = 4;
-// Kernels read whole vectors of parameters, so this many finite numbers follow the last block.
+// Kernels read whole vectors of parameters, so at least this many finite numbers must follow the parameters of
+// the last block.
 inline constexpr int64_t kParameterPadding = 16;
 
 struct QuantizedDots {
@@ -26,12 +27,13 @@ struct QuantizedDots {
   int64_t a_stride;
   const std::byte* w[kDotColumns];  // the first chunk of each column
   int64_t chunk_bytes;              // the distance between chunks of a column
-  int64_t prefetch_bytes;           // the distance from a chunk to the chunk that is prefetched with it
+  int64_t prefetch_bytes;           // the distance in bytes from a chunk to the chunk that is prefetched with it
   bool padded;                      // whether the last chunk of a column has kChunkBytes bytes
-  int64_t depth, block;             // number of weights of a column, and of a block
+  int64_t depth, block;             // number of weights of a column, and number of weights of a block
   // Parameters as [column][parameter_stride]. zeros and minima may be null.
   const float *scales, *zeros, *minima;
-  // The sums of each row's activations by blocks, as [row][parameter_stride]. Used with minima only.
+  // a_sums[r * parameter_stride + b] is the sum of the activations of row r in block b. Kernels read a_sums
+  // only if minima is not null.
   const float* a_sums;
   int64_t parameter_stride;
   float* out;
@@ -67,7 +69,7 @@ struct QuantizedPanel {
   int64_t group_bytes, column_bytes, chunk_bytes;
   int64_t columns;           // number of columns, at most `width`
   int64_t depth;             // number of weights of a column
-  int64_t block, block_end;  // number of weights of a block, and of the first block
+  int64_t block, block_end;  // weights per block; end of the first block, counted from the panel's first weight
   // Parameters as [block][width]. zeros and minima may be null.
   const float *scales, *zeros, *minima;
   int64_t width;      // a multiple of 4 and of the number of lanes

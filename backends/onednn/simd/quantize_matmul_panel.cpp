@@ -54,7 +54,7 @@ class Converter {
  public:
   HWY_INLINE explicit Converter(const QuantizedPanel& panel) : p_(panel), end_(panel.block_end) {}
 
-  // Converts the weights of one word of each column, beginning with weight `k`.
+  // Converts the weights in one word of each column. The first weight of the word is weight `k` of its column.
   HWY_INLINE void word(const uint32_t* words, int64_t k) { indices<0>(words, k); }
 
  private:
@@ -81,7 +81,7 @@ class Converter {
   }
 
   const QuantizedPanel& p_;
-  int64_t end_, row_ = 0;  // the end of the current block, and the offset of its parameters
+  int64_t end_, row_ = 0;  // the end of the current block, and the offset of its parameters, in elements
 };
 
 template <uint32_t kBits>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Philox4x32-10 (Salmon et al., 2011), whose words are the same on every device, and numbers from its
-// words.
+// The generator Philox4x32-10 (Salmon et al., 2011), whose words are the same on every device, and conversions
+// of its words to uniform and normal numbers.
 #include "simd/random.hpp"
 
 #undef HWY_TARGET_INCLUDE
@@ -27,8 +27,8 @@ using D64 = hn::ScalableTag<uint64_t>;
 using V64 = hn::Vec<D64>;
 using D32 = hn::Repartition<uint32_t, D64>;
 
-// One word of the counter per lane of 64 bits. Only the low halves matter, because a product reads only
-// these.
+// Counters of several blocks, one block per 64-bit lane. Each vector contains one word of each counter. Only
+// the low 32 bits of a lane matter, because product() reads only these bits.
 struct Counter {
   V64 word0, word1, word2, word3;
 };
@@ -41,8 +41,8 @@ HWY_INLINE Counter round_of(Counter at, V64 multiply0, V64 multiply1, V64 key0, 
           hn::Xor(hn::Xor(hn::ShiftRight<32>(first), at.word3), key1), first};
 }
 
-// Applies the rounds to two counters at once, because each round waits for the products of the round
-// before it.
+// Applies the rounds to two groups of counters at once. While a round of one group waits for its products, the
+// processor computes the round of the other group.
 HWY_INLINE void philox(Counter& left, Counter& right, uint64_t key) {
   constexpr uint32_t kWeyl0 = 0x9E3779B9, kWeyl1 = 0xBB67AE85;
   constexpr int kRounds = 10;
@@ -58,15 +58,15 @@ HWY_INLINE void philox(Counter& left, Counter& right, uint64_t key) {
 
 inline constexpr size_t kBlocks = hn::MaxLanes(D64());
 
-// The block of each lane. The last step interleaves even and odd lanes, so even lanes contain the first
-// half of the blocks.
+// The offset of the block in each lane. store_words stores even lanes before odd lanes, so even lanes contain
+// the first half of the blocks.
 inline constexpr auto kOffsets = [] {
   std::array<uint64_t, kBlocks> offsets{};
   for (size_t i = 0; i < kBlocks; ++i) offsets[i] = i / 2 + i % 2 * (kBlocks / 2);
   return offsets;
 }();
 
-// Returns the counters of kBlocks blocks.
+// Returns the counters of kBlocks blocks, beginning with `block`.
 HWY_INLINE Counter counters(const PhiloxSeed& seed, uint64_t block) {
   const D64 d;
   const uint64_t begin = seed.low + block;
@@ -109,7 +109,7 @@ void words(const PhiloxSeed& seed, uint64_t block, uint32_t* out, int64_t count)
   }
 }
 
-// Returns the leading bits as a number in [0, 1). The shift is 32 - bits.
+// Converts the leading 32 - shift bits of each word to a number in [0, 1). `scale` is 2^(shift - 32).
 HWY_INLINE V unit(D d, const uint32_t* from, int shift, V scale) {
   const hn::RebindToSigned<D> di;
   const auto bits = hn::ShiftRightSame(hn::LoadU(hn::RebindToUnsigned<D>(), from), shift);
@@ -123,8 +123,9 @@ void uniform(const uint32_t* from, int bits, float* out, int64_t count) {
     hn::StoreU(unit(d, from + i, 32 - bits, scale), d, out + i);
 }
 
-// Computes Box-Muller. The angle is a number of quarter turns and a rest f in [-1/2, 1/2] quarter turns.
-// The polynomials of sin(f pi / 2) and cos(f pi / 2) have errors below 1e-7, and the bound is 64 u.
+// Applies the Box-Muller transform. An angle is an integer number of quarter turns and a rest f in [-1/2, 1/2]
+// quarter turns. The polynomials of sin(f pi / 2) and cos(f pi / 2) have errors below 1e-7. The operator's
+// error bound is 64 u.
 void normal(const uint32_t* from, int bits, float* out, int64_t count) {
   const D d;
   const hn::RebindToSigned<D> di;

@@ -7,22 +7,23 @@
 
 namespace backplane::onednn {
 
-// The key, and the counter of block 0.
+// The key, and the low and high halves of the counter of block 0.
 struct PhiloxSeed {
   uint64_t key, low, high;
 };
-// The kernels write whole groups of this many words.
+// Each kernel writes a multiple of this number of words or elements.
 inline constexpr int64_t kPhiloxWords = 64;
 
 struct RandomKernels {
-  // Writes the words of blocks from `block` on: `count` words, which is a multiple of kPhiloxWords.
+  // Writes the words of consecutive blocks, beginning with `block`. `count` is the number of words, a multiple
+  // of kPhiloxWords.
   void (*words)(const PhiloxSeed& seed, uint64_t block, uint32_t* out, int64_t count) = nullptr;
   // `uniform` converts the leading `bits` bits of each word to a number in [0, 1). `normal` converts pairs of such
   // numbers to pairs of normal numbers. `count` is a multiple of kPhiloxWords. `out` may be `words`.
   void (*uniform)(const uint32_t* words, int bits, float* out, int64_t count) = nullptr;
   void (*normal)(const uint32_t* words, int bits, float* out, int64_t count) = nullptr;
-  // Computes y = x * factor for elements whose uniform number is at least p, and 0 for others. Sets
-  // kept[i] to 1 or 0 unless `kept` is null. All arrays have room for whole groups.
+  // Computes y = x * factor for elements whose uniform number is at least p, and y = 0 for other elements. Sets
+  // kept[i] to 1 or 0 unless `kept` is null. All arrays must have room for a multiple of kPhiloxWords elements.
   void (*dropout)(const uint32_t* words, const float* x, float p, float factor, float* y, uint8_t* kept,
                   int64_t count) = nullptr;
 };

@@ -46,7 +46,8 @@ struct Min {
   [[maybe_unused]] static constexpr float kStart = std::numeric_limits<float>::infinity();
 };
 
-// A block has eight steps of four independent vectors. Such a block is short enough to sum in f32.
+// Reduces blocks in f32, and the results of blocks in f64. A block has up to eight steps of four independent
+// vectors, which is short enough for sums in f32.
 template <class T, class R>
 double row(double total, const void* from, int64_t count) {
   const hn::ScalableTag<float> d;

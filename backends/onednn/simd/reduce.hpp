@@ -8,9 +8,9 @@
 namespace backplane::onednn {
 
 struct ReduceKernels {
-  // Reduces `total` and `count` contiguous elements, and returns the result.
+  // Returns the reduction of `total` and `count` contiguous elements.
   double (*row)(double total, const void* x, int64_t count);
-  // Reduces element k of each of `rows` rows into totals[k]. Rows are `stride` bytes apart.
+  // Reduces element k of each of `rows` rows, and totals[k], into totals[k]. Rows are `stride` bytes apart.
   void (*columns)(double* totals, const void* x, int64_t stride, int64_t rows, int64_t columns);
   // Combines the partial result others[k] into totals[k].
   void (*combine)(double* totals, const double* others, int64_t columns);

@@ -18,7 +18,7 @@ HWY_BEFORE_NAMESPACE();
 namespace backplane::onednn::HWY_NAMESPACE {
 namespace {
 
-// The orders of values for argmax and argmin. kLast is the start value, which precedes no other value.
+// The orders of values for argmax and argmin. kLast is the start value of a search. It precedes no value.
 struct Greatest {
   static HWY_INLINE V better(V a, V b) { return hn::Max(a, b); }
   static HWY_INLINE auto precedes(V a, V b) { return hn::Gt(a, b); }
@@ -43,7 +43,7 @@ int64_t first_of(D d, const T* x, int64_t count, float value) {
   const bool nan = value != value;
   for (int64_t i = 0; i < count; i += lanes) {
     const bool whole = i + lanes <= count;
-    // Lanes past the end contain a value that differs from `value`, whether that is NaN or a number.
+    // Lanes past the end must not match `value`. They contain 0 if `value` is NaN, and NaN otherwise.
     const V at = whole ? load(d, x + i) : load_part(d, x + i, count - i, nan ? 0.0f : std::nanf(""));
     const intptr_t lane = hn::FindFirstTrue(d, nan ? hn::IsNaN(at) : hn::Eq(at, wanted));
     if (lane >= 0) return i + static_cast<int64_t>(lane);
@@ -51,8 +51,8 @@ int64_t first_of(D d, const T* x, int64_t count, float value) {
   return count;
 }
 
-// Finds the extremum of a block, and then searches for its index only if the extremum precedes that
-// of all earlier blocks. A block fits into the first-level cache.
+// Finds the extremum of each block, which fits into the first-level cache. Searches for the index of the
+// extremum only if it precedes the extrema of all earlier blocks.
 template <class T, class Order>
 int32_t row(const void* from, int64_t count) {
   constexpr int64_t kBlock = 2048;
@@ -88,8 +88,8 @@ int32_t row(const void* from, int64_t count) {
   return static_cast<int32_t>(found);
 }
 
-// Keeps the best value and its row per column. A step processes up to kDepth rows, so that it loads
-// and stores the best values once.
+// Stores the best value so far and its row for each column. Each pass over the columns processes up to kDepth
+// rows, so it loads and stores the best values once for these rows.
 template <class T, class Order>
 void columns(const void* from, int64_t stride, int64_t length, int64_t count, int32_t* found) {
   constexpr int64_t kDepth = 8;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Vectorised steps of the operator rope. The angle of position p and frequency f must be accurate
-// to 2^-20 modulo 2 pi for every p, and f32 is not precise enough. Therefore f / (2 pi) is split
-// into an integer number of 2^-32 turns and a remainder. The product of p and the integer wraps at
-// whole turns. The product of p and the remainder is small.
+// Vectorised steps of the operator rope. The angle of position p and frequency f is p * f. It must be accurate
+// to 2^-20 modulo 2 pi for every p, and f32 is not precise enough. Therefore f / (2 pi) is split into an
+// integer number of 2^-32 turns and a remainder. The 32-bit product of p and the integer wraps at whole turns,
+// which preserves the angle. The product of p and the remainder is small.
 #pragma once
 
 #include <cstdint>

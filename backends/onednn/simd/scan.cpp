@@ -17,8 +17,8 @@ HWY_BEFORE_NAMESPACE();
 namespace backplane::onednn::HWY_NAMESPACE {
 namespace {
 
-// Adds 4 elements at once in f32, and adds the sums of these groups in f64. The error is a few units
-// of the sum of magnitudes, whatever the length.
+// Scans groups of 4 elements in f32, and adds the sums of groups in f64. The error is a few units in the last
+// place of the sum of the magnitudes, whatever the number of elements.
 template <class T, bool kExclusive, bool kReverse>
 void scan_row(const T* x, T* y, int64_t count) {
   constexpr int64_t kLanes = 4;
@@ -59,7 +59,7 @@ void row(const void* x, void* y, int64_t count, bool exclusive, bool reverse) {
   exclusive ? scan_row<T, true, false>(from, to, count) : scan_row<T, false, false>(from, to, count);
 }
 
-// The sums of the columns stay in the first-level cache.
+// Keeps the running sums of all columns in f64, in an array that stays in the first-level cache.
 template <class T, bool kExclusive>
 void scan_columns(const std::byte* x, int64_t x_stride, std::byte* y, int64_t y_stride, int64_t length,
                   int64_t columns) {

@@ -6,7 +6,7 @@
 
 namespace backplane::onednn {
 
-// If `exclusive` is set, a result excludes its own element.
+// If `exclusive` is set, result i does not include element i.
 struct ScanKernels {
   // Scans `count` contiguous elements, from the last to the first if `reverse` is set.
   void (*row)(const void* x, void* y, int64_t count, bool exclusive, bool reverse);

@@ -28,7 +28,8 @@ using kit::f16;
 // False for targets without vectors, on which the plain kernels are as fast.
 inline constexpr bool kHasVectors = HWY_TARGET != HWY_SCALAR && HWY_TARGET != HWY_EMU128;
 
-// The lane type in which T is computed. It is f32 for f16 and bf16, and a byte for bool.
+// The type of the lanes in which elements of type T are computed. It is f32 for f16 and bf16, and a byte for
+// bool.
 template <class T>
 struct LaneOf {
   using type = T;
@@ -81,15 +82,15 @@ HWY_INLINE hn::Vec<D> load(D d, const bf16* from) {
   const hn::Rebind<uint16_t, D> narrow;
   return hn::BitCast(d, hn::ShiftLeft<16>(hn::PromoteTo(du, hn::LoadU(narrow, &from->bits))));
 }
-// Highway's conversions of f16 use instructions from AVX2 on. On older x86 targets, they truncate, and
-// convert neither NaN nor infinities.
+// Whether Highway converts f16 correctly. On x86, Highway uses conversion instructions from AVX2 on. On older
+// x86 targets, its conversions truncate, and do not convert NaN and infinities.
 inline constexpr bool kConvertsHalf = !HWY_ARCH_X86 || HWY_TARGET <= HWY_AVX2;
 
-// The vector of 16-bit words that has as many lanes as a vector of D.
+// The tag of a vector of 16-bit words that has as many lanes as a vector of D.
 template <class D>
 using HalfWords = hn::Rebind<uint16_t, D>;
 
-// Converts the bits of f16.
+// Converts the bits of f16 to f32.
 template <class D>
 HWY_INLINE hn::Vec<D> from_half(D d, hn::Vec<HalfWords<D>> bits) {
   if constexpr (kConvertsHalf) {
@@ -139,7 +140,7 @@ HWY_INLINE hn::Vec<HalfWords<D>> to_half([[maybe_unused]] D d, hn::Vec<D> value)
   if constexpr (kConvertsHalf) {
     return hn::BitCast(narrow, hn::DemoteTo(hn::Rebind<hwy::float16_t, D>(), value));
   } else {
-    // The sum with 0.5 rounds subnormals.
+    // Subnormals of f16 are multiples of 2^-24. The sum with 0.5 rounds to such a multiple.
     const hn::RebindToUnsigned<D> du;
     const auto size = hn::Abs(value);
     const auto bits = hn::BitCast(du, size);
@@ -180,7 +181,7 @@ HWY_INLINE V at_least(D d, V x, float low) {
 // Returns x 2^q for a whole number q, and rounds once. |q| is at most 252, and x is in [0.5, 2].
 template <class D, class V>
 HWY_INLINE V scaled_by_power(D d, V x, V q) {
-  // Two factors, because 2^q may exceed the range of normal numbers.
+  // Multiplies by two factors, because 2^q may exceed the range of normal numbers.
   const hn::RebindToSigned<D> di;
   const auto exponent = hn::ConvertTo(di, q), half = hn::ShiftRight<1>(exponent), bias = hn::Set(di, 127);
   const auto power = [&](auto k) HWY_ATTR { return hn::BitCast(d, hn::ShiftLeft<23>(hn::Add(k, bias))); };
@@ -231,17 +232,18 @@ HWY_INLINE V exp_of(D d, V x) {
   return exp_in_range(d, at_least(d, at_most(d, x, 104.0f), -104.0f));
 }
 
-// The NaN of x86's arithmetic. Rounding to bf16 without a test for NaN preserves it, unlike Highway's
-// NaN, whose bits are all set.
+// The NaN that x86 arithmetic returns. Rounding to bf16 without a test for NaN (to_words) preserves this NaN.
+// It would not preserve Highway's NaN, whose bits are all set.
 template <class D>
 HWY_INLINE hn::Vec<D> nan_of(D d) {
   return hn::Set(d, std::numeric_limits<float>::quiet_NaN());
 }
 
 #if HWY_TARGET <= HWY_AVX3 && HWY_ARCH_X86
-// Returns e * scale + table + p(r) for x = 2^e m with m in [0.75, 1.5) and r = m * inverse - 1, which is in
-// [-1/60, 1/32]. p is r times a minimax fit of log(1 + r) / r, whose error is below 0.02 u. The sum is -inf for
-// zeros, infinite for infinity, and NaN for negative numbers.
+// Returns e * scale + table[i] + p(r) for x = 2^e m with m in [0.75, 1.5), where m is in interval i of
+// kLogTables. r = m * inverse[i] - 1 is in [-1/60, 1/32]. p(r) is r times a minimax fit of the logarithm of 1 +
+// r, divided by r, with an error below 0.02 u. The result is -inf for zeros, infinite for infinity, and NaN for
+// negative numbers.
 template <class D>
 HWY_INLINE hn::Vec512<float> log_by_table(D d, hn::Vec512<float> x, const float* table, float scale,
                                           const float (&p)[5]) {
@@ -280,10 +282,10 @@ HWY_INLINE V log_of(D d, V x) {
   return hn::IfThenElse(hn::Or(hn::IsNaN(x), hn::Lt(x, zero)), nan_of(d), result);
 }
 
-// tanh |x| is 1 - 2 / (e^2|x| + 1) from |x| = 0.55 on. Below, it is an odd polynomial, because the
-// difference would cancel. The polynomial is a minimax fit with an error of 0.7 u, where u = 2^-24
-// (Lawson's algorithm in f64, coefficients rounded to f32). tanh(x) rounds to 1 if x is at least
-// 9.02, so the limit changes no result.
+// For |x| of at least 0.55, tanh |x| is 1 - 2 / (e^2|x| + 1). For smaller |x|, this difference would cancel,
+// and an odd polynomial replaces it. The polynomial is a minimax fit with an error of 0.7 u, where u = 2^-24
+// (Lawson's algorithm in f64, coefficients rounded to f32). tanh(x) rounds to 1 if x is at least 9.02, so the
+// limit of 10 changes no result.
 template <class D, class V>
 HWY_INLINE V tanh_of(D d, V x) {
   const auto c = [&](float value) HWY_ATTR { return hn::Set(d, value); };
@@ -297,9 +299,9 @@ HWY_INLINE V tanh_of(D d, V x) {
   return hn::CopySign(hn::IfThenElse(hn::Lt(t, c(0.55f)), near, far), x);
 }
 
-// Computes erf with two polynomials of N. Juffa, one for |x| up to 475/512 and one for larger |x|. The
-// error is below 1 ULP with fused multiply-add. erf(x) rounds to 1 if x is at least 3.92, so the limit
-// changes no result.
+// Computes erf with two polynomials of N. Juffa, one for |x| up to 475/512 and one for larger |x|. The error is
+// below 1 ULP with fused multiply-add. erf(x) rounds to 1 if x is at least 3.92, so the limit of 4 changes no
+// result.
 template <class D, class V>
 HWY_INLINE V erf_of(D d, V x) {
   const auto c = [&](float value) HWY_ATTR { return hn::Set(d, value); };
@@ -379,7 +381,8 @@ HWY_INLINE GeluErfTail<V> gelu_erf_tail(D d, V x) {
   p = hn::MulAdd(p, t, c(0.13982022f));
   return {a, exp2_of(d, hn::Mul(hn::Mul(a, c(-0.72134752f)), a)), hn::Mul(p, t)};
 }
-// Computes max(x, 0) - a h. The form x (1 + erf) / 2 would cancel for negative x.
+// Computes gelu(x) as max(x, 0) - a h, where a and h are those of GeluErfTail. The form x (1 + erf) / 2 would
+// cancel for negative x.
 template <class D, class V>
 HWY_INLINE V gelu_erf_of(D d, V x) {
   const auto [a, power, factor] = gelu_erf_tail(d, x);
@@ -398,7 +401,7 @@ HWY_INLINE V gelu_tanh_of(D d, V x) {
 
 // ---- Elementwise loops over contiguous elements
 
-// A copy of `count` elements that is padded with zeros to a full vector.
+// A copy of `count` elements. Zeros fill the rest of the array.
 template <class T, size_t kSize>
 struct Padded {
   HWY_INLINE Padded(const T* from, size_t count) { std::memcpy(elements, from, count * sizeof(T)); }
@@ -441,7 +444,7 @@ void map2(const void* const* in, void* out, int64_t count) {
 }
 
 #if HWY_TARGET != HWY_SCALAR
-// Stores the transpose of four vectors of four 32-bit words. Its rows are `width` words apart.
+// Stores the transpose of four vectors of four 32-bit words. Row i of the transpose begins at to + i * width.
 template <class D, class V, class Word>
 HWY_INLINE void store_transposed(D d, V a, V b, V c, V e, int64_t width, Word* to) {
   const hn::RepartitionToWide<D> wide;

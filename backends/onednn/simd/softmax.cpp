@@ -27,7 +27,7 @@ SoftmaxKernels find_softmax(bool, uint32_t) { return {}; }
 #else
 constexpr float kLowest = -std::numeric_limits<float>::infinity();
 
-// A step for each_vector. It computes the maximum per lane. NaN propagates.
+// A step for each_vector. It computes the maximum of each lane. NaN propagates.
 struct Maximum {
   V maximum;
   HWY_INLINE void operator()(D, V x, int64_t) {
@@ -46,8 +46,8 @@ float maximum_of(D d, const T* x, int64_t count) {
   return maximum;
 }
 
-// Maps the bits of 16-bit floats to integers in the same order, and such integers to the bits. Positive
-// NaNs are the greatest integers, and negative NaNs the least.
+// Maps the bits of 16-bit floats to 16-bit integers in the same order. Applied to such integers, the function
+// returns the bits. Positive NaNs are the greatest integers, and negative NaNs the least.
 template <class DI, class VI>
 HWY_INLINE VI ordered(DI di, VI bits) {
   return hn::Xor(bits, hn::And(hn::ShiftRight<15>(bits), hn::Set(di, 0x7FFF)));
@@ -93,12 +93,12 @@ float greatest_of(D d, const T* x, int64_t count) {
   return hn::GetLane(hn::MaxOfLanes(d, hn::Max(hn::Max(a, b), hn::Max(c, e))));
 }
 
-// The values that Exponentials stores for the last pass over a row.
+// The values that Exponentials stores in `kept` for the last pass over a row.
 enum class Kept : uint8_t { nothing, exponentials, differences };
 
-// A step for each_pair. It sums e^(x - maximum), and stores the exponentials, or the differences x - maximum, in
-// `kept`, in the order of pairs. The step prefetches the elements of `next`, so that reading the next row overlaps
-// with arithmetic.
+// A step for each_pair. It sums e^(x - maximum). It stores the exponentials, or the differences x - maximum, in
+// `kept`: the first vector of each pair, then the second. It also prefetches the same elements of `next`, so
+// that reading the next row overlaps with arithmetic.
 template <class T, Kept kKept>
 struct Exponentials {
   float* kept;
@@ -169,12 +169,13 @@ void write_row(D d, T* y, int64_t count, bool streams, const Get& get, F value) 
   }
 }
 
-// The number of f32 values of a row that the last pass reads from the second-level cache.
+// Maximum number of f32 values of a row that are stored for the last pass. They fit into the second-level
+// cache.
 constexpr int64_t kKept = 16384;
 
-// Sets y to e^(x - maximum) / (sum * divisor), returns the sum, and sets `maximum`. The exponentials of a
-// row of up to kKept elements stay in the second-level cache. For longer rows, the last pass computes the
-// exponentials again.
+// Sets y to e^(x - maximum) / (sum * divisor), returns the sum, and sets `maximum`. The exponentials of a row
+// of up to kKept elements are stored in `kept`, which stays in the second-level cache. For longer rows, the
+// last pass computes the exponentials again.
 template <class T>
 double shares(const void* from, void* to, int64_t count, bool streams, double divisor, float& maximum) {
   const D d;
@@ -205,7 +206,7 @@ void softmax(const void* from, void* to, int64_t count, bool streams) {
   if constexpr (kLogarithm) {
     const D d;
     const auto* x = static_cast<const T*>(from);
-    if constexpr (kit::Half<T>) {  // keeps f32 differences in the cache, so that the last pass converts no elements
+    if constexpr (kit::Half<T>) {  // stores x - maximum in f32, so that the last pass converts no elements
       if (count <= kKept) {
         HWY_ALIGN float kept[kKept + 2 * kMaxLanes];  // has padding for a partial last pair
         greatest = greatest_of(d, x, count);
@@ -226,8 +227,8 @@ void softmax(const void* from, void* to, int64_t count, bool streams) {
   }
 }
 
-// Accesses to `kVectors` vectors of a row. Columns past the last column are not stored; their lanes
-// contain 0. If kStream is set, a row consists of whole cache lines.
+// Loads and stores kVectors vectors of a row of `count` columns. Lanes past the last column are loaded as 0,
+// and are not stored. If kStream is set, stores of f32 are non-temporal, and rows are aligned to cache lines.
 template <class T, int kVectors, bool kStream>
 struct Columns {
   int64_t count;  // the number of columns
@@ -245,17 +246,17 @@ struct Columns {
   }
 };
 
-// Computes softmax along `length` rows, separately for each of up to kVectors vectors of columns. The
-// first pass keeps the maximum and the sum of the exponentials so far. It reads blocks of sqrt(length)
-// rows, so the error of the sum grows with sqrt(length). The second pass computes the exponentials
-// again, because rows at a distance of 2 KiB or more share few sets of the caches: stored exponentials
-// would be evicted before their use. The first pass prefetches the next block of rows, because the
+// Computes softmax along `length` rows, separately for each of up to kVectors vectors of columns. The first
+// pass updates the maximum and the sum of the exponentials block by block. A block has sqrt(length) rows, so
+// the error of the sum grows with sqrt(length). The second pass computes the exponentials again. It cannot read
+// stored exponentials from the caches: rows at a distance of 2 KiB or more share few sets of the caches, so
+// they would be evicted before their use. The first pass prefetches the next block of rows, because the
 // hardware prefetcher does not predict them.
 template <class T, bool kLogarithm, int kVectors, bool kStream>
 void column_group(const T* x, T* y, int64_t stride, int64_t length, Columns<T, kVectors, kStream> columns) {
   const D d;
   const auto group_bytes = static_cast<int64_t>(kVectors * hn::Lanes(d) * sizeof(T));
-  // The maximum is at least the lowest number. With -inf, the difference of two maxima could be NaN.
+  // The first maximum is the lowest finite number. If it were -inf, the difference of two maxima could be NaN.
   V maximum[kVectors], sum[kVectors];
   for (int v = 0; v < kVectors; ++v) {
     maximum[v] = hn::Set(d, std::numeric_limits<float>::lowest());
@@ -309,7 +310,7 @@ void softmax_columns(const void* from, void* to, int64_t stride, int64_t length,
   constexpr int64_t kLine = 64;
   const bool whole_lines =
       reinterpret_cast<intptr_t>(to) % kLine == 0 && stride * static_cast<int64_t>(sizeof(T)) % kLine == 0;
-  // Only f32 has non-temporal stores of vectors.
+  // Only stores of f32 vectors are non-temporal (Columns::set).
   if constexpr (std::same_as<T, float>) {
     if (streams && whole_lines) return column_groups<T, kLogarithm, true>(x, y, stride, length, count);
   }

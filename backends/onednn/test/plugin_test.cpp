@@ -52,8 +52,7 @@ bp_tensor_desc matrix(int64_t rows, int64_t cols) {
   return out;
 }
 
-// Executes one operator, and returns its output of `count` f32 elements. `data` are the bytes of the
-// inputs.
+// Executes one operator, and returns its output of `count` f32 elements. data[i] contains the bytes of input i.
 std::vector<float> execute(const bp_device_api* api, bp_device* device, const bp_op_desc& desc,
                            const std::vector<std::string>& data, size_t count, bp_plan_info& info,
                            const std::vector<float>& scalars = {}) {
@@ -122,8 +121,7 @@ std::vector<float> integers(size_t count) {
   return values;
 }
 
-// Returns the product of two matrices of small integers. f32 represents all sums of the product
-// exactly.
+// Returns the product of two n x n matrices of small integers. All its sums are exact in f32.
 std::vector<float> product(const bp_device_api* api, bp_device* device, int64_t n, uint64_t flags, bp_plan_info& info) {
   const bp_tensor_desc inputs[] = {matrix(n, n), matrix(n, n)}, output = matrix(n, n);
   const bp_matmul_attributes attributes{sizeof(attributes), BP_PRECISION_FULL};
@@ -169,7 +167,7 @@ TEST_F(Plugin, UnknownInstructionSetLeavesTheDeviceShut) {
   unsetenv("BACKPLANE_ONEDNN_SIMD");
 }
 
-// The sums are exact, so the result has the same bits with every number of threads.
+// The sums are exact in f32, so the result has the same bits with every number of threads.
 TEST_F(Plugin, ProductsAreTheSameWithEveryTeam) {
   for (const int64_t n : {1, 5, 160}) {
     std::vector<float> expected(static_cast<size_t>(n * n));
@@ -195,8 +193,8 @@ TEST_F(Plugin, ProductsAreTheSameWithEveryTeam) {
   }
 }
 
-// The two kinds of plans of gemm, and plans of two team sizes, compute the same sum of integers with every stride of c.
-// The output is large enough for a team in the pass that adds c.
+// Both kinds of plans (for any size, and for one size) must compute the same sum of integers with two team
+// sizes and all strides of c. The output is so large that the pass that adds c uses a team.
 TEST_F(Plugin, GemmsAddInputsOfAnyStrides) {
   constexpr int64_t kRows = 640, kCols = 512, kDepth = 8;
   constexpr float kAlpha = 3, kBeta = -2;
@@ -246,8 +244,8 @@ TEST_F(Plugin, GemmsAddInputsOfAnyStrides) {
   }
 }
 
-// The sum of products of integers exceeds the range of f32 before it is scaled, for one row and for the
-// rows of a panel.
+// Before it is scaled, the sum of products of integers exceeds the range of f32. The test covers one row and
+// several rows of a kernel, and the rows of a panel.
 TEST_F(Plugin, QuantizedSumsDoNotOverflowBeforeTheScale) {
   bp_device* device = nullptr;
   ASSERT_EQ(open("threads=1", &device), BP_OK) << error.message;
@@ -269,7 +267,7 @@ TEST_F(Plugin, QuantizedSumsDoNotOverflowBeforeTheScale) {
   api->close(device);
 }
 
-// Images [N, C, H, W] in both orders of memory.
+// Extents [N, C, H, W] of images, which image() describes as dense or channels-last.
 using Extents = std::array<int64_t, 4>;
 
 bp_tensor_desc image(const Extents& shape, bool channels_last) {
@@ -289,7 +287,8 @@ size_t elements(const bp_tensor_desc& view) {
   return count;
 }
 
-// Returns the elements of an image in dense order, or the reverse if `to_memory` is set.
+// Returns the elements of an image in dense order. If `to_memory` is set, `from` is in dense order, and the
+// result is in the order of the view.
 std::vector<float> reordered(const std::vector<float>& from, const bp_tensor_desc& view, bool to_memory) {
   std::vector<float> to(from.size());
   size_t i = 0;
@@ -304,8 +303,9 @@ std::vector<float> reordered(const std::vector<float>& from, const bp_tensor_des
   return to;
 }
 
-// Runs an operator on an image in each order of memory, and requires equal results within `bound`. The plugin
-// stages nothing if the output has the order of the input. `more` are the inputs after the image.
+// Runs an operator on dense and channels-last images, and requires that the results differ by at most `bound`.
+// If input and output have the same layout, the plugin must stage nothing. `more` are the inputs after the
+// image.
 template <class Attributes>
 void compare_orders(const bp_device_api* api, bp_device* device, uint32_t op, const Attributes& attributes,
                     const Extents& in, const Extents& out, const std::vector<bp_tensor_desc>& more, float bound) {
@@ -357,7 +357,7 @@ TEST_F(Plugin, ImagesMayBeChannelsLast) {
       conv.struct_size = sizeof(conv);
       conv.spatial_rank = 2, conv.groups = 1, conv.activation = activation;
       for (int d = 0; d < 2; ++d) conv.stride[d] = conv.dilation[d] = conv.pad_begin[d] = conv.pad_end[d] = 1;
-      // Small images in batches, which the plugin convolves itself, and larger ones.
+      // The batches of small images use the plugin's direct convolution, and the larger images use oneDNN.
       for (const Extents& in : {Extents{19, 5, 6, 7}, Extents{8, 1, 8, 8}, Extents{2, 16, 40, 30}}) {
         for (const int64_t outputs : {3, 16, 40}) {
           compare_orders(api, device, BP_OP_CONV, conv, in, {in[0], outputs, in[2], in[3]},

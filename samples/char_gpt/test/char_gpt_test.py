@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Tests the sample end to end with plugins that are named by path: char_gpt_test.py CHAR_GPT PLUGIN
-[OTHER_PLUGIN]."""
+"""Tests the sample end to end with plugins that the command line names by path: char_gpt_test.py CHAR_GPT
+PLUGIN [OTHER_PLUGIN]."""
 import html.parser
 import json
 import os
@@ -17,7 +17,8 @@ char_gpt, *plugins = sys.argv[1:]
 plugin = plugins[0]
 folder = tempfile.TemporaryDirectory()
 MODEL = ["--context", "16", "--width", "16", "--heads", "2", "--blocks", "1", "--batch", "4"]
-# The test trains on its own text, so that changes to documents do not change the results.
+# The model trains on this text instead of the documents, so that changes to documents do not change the
+# results.
 LINE = "the quick brown fox jumps over the lazy dog, and then it does so again.\n"
 
 
@@ -53,7 +54,8 @@ def weights(result):
 
 
 class Page(html.parser.HTMLParser):
-    """Collects a page's open tags and its errors. A link is an error, because the page must be self-contained."""
+    """Collects the open tags and the errors of a page. A link is an error, because the page must be
+    self-contained."""
     void = ("meta", "line", "polyline", "circle", "rect", "dt", "dd", "html")
 
     def __init__(self, name):
@@ -87,8 +89,7 @@ tap.check("the same seed gives the same bits", weights(whole) and weights(whole)
 other = train("--steps", "200", "--rate", "1e-2", "--seed", "2")
 tap.check("another seed gives others", weights(other) and weights(whole) != weights(other), other.stdout)
 
-# With -n, gzip stores no file name in the header, so its output has the size that the report
-# states.
+# With -n, gzip stores no file name in the header, so its output has the size that gzip_bytes() returns.
 held_out = LINE * 6
 packed = subprocess.run(["gzip", "-9n"], input=held_out.encode(), capture_output=True, check=True).stdout
 tap.check("gzip's figure is that of gzip -9", abs(report["gzip_bits_per_character"] - 8 * len(packed) / len(held_out)) < 1e-9,
@@ -110,7 +111,7 @@ tap.check("another seed something else", wrote[0].stdout != wrote[2].stdout, wro
 likely = run("write", "--plugin", plugin, "--load", path("whole"), "--write", "20", "--temperature", "0")
 tap.check("without a prompt it begins a line", likely.returncode == 0 and len(likely.stdout) == 21, likely.stdout + likely.stderr)
 
-# The curves of every device, native and decomposed, must agree within loss_bound().
+# The curves of all plugins, native and decomposed, must agree within loss_bound().
 variants = [variant for name in plugins for variant in (name, name + ":decomposed")]
 compared = run("compare", "--plugins", ",".join(variants), "--text", text, *MODEL, "--steps", "25", "--html", path("c.html"), "--json",
                path("c.json"))

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compares the backward pass with finite differences of the forward pass. Both run in f64 on the
-// plugin that BACKPLANE_TEST_PLUGIN names. Also tests evaluation of a model in f64, and the lines
-// of the page.
+// Compares the gradients of the backward pass with finite differences of the forward pass. Both run in f64 on
+// the plugin that BACKPLANE_TEST_PLUGIN names. Also tests the evaluation of a model in f64, and the lines of
+// the page.
 #include <backplane/backplane.hpp>
 
 #include <gtest/gtest.h>
@@ -33,8 +33,8 @@ class Gradient : public testing::TestWithParam<int64_t> {
     std::uniform_real_distribution<double> value(-0.5, 0.5);
     for (int64_t i = 0; i < count; ++i) host.push_back(value(random));
     for (int64_t i = 0; i < kBatch * length; ++i) {
-      // The text has five different letters, so that several tokens use the same row of the
-      // embedding table.
+      // The text has only five different letters, so that several tokens use the same row of the embedding
+      // table.
       host_tokens.push_back(static_cast<int32_t>(random() % 5) + 97);
       host_targets.push_back(static_cast<int32_t>(random() % 256));
     }
@@ -72,8 +72,8 @@ TEST_P(Gradient, IsThatOfFiniteDifferences) {
   std::vector<double> gradient(host.size());
   bp::copy_out<double>(stream, gradient, model.gradients());
 
-  // Checks a sample of the parameters, which is denser in the rows of the embedding table that the
-  // text uses. With this step, truncation and rounding errors of a central difference are 1e-10.
+  // Checks a sample of the parameters. The sample is denser in the rows of the embedding table that the text
+  // uses. With this step, the truncation and rounding errors of a central difference are 1e-10.
   constexpr double step = 1e-5;
   int checked = 0, not_zero = 0;
   for (size_t i = 97 * 8; i < host.size(); i += i < 102 * 8 ? 3 : 13) {

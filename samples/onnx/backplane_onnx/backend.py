@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The interface of onnx.backend. A device is the name of a Backplane device, such as "reference:0"; "CPU" means the
-device that BACKPLANE_DEVICE names, or the first one."""
+"""The interface of onnx.backend. A device is the name of a Backplane device, such as "reference:0". "CPU" means
+the device that BACKPLANE_DEVICE names, or the first device."""
 from typing import Any, Optional, Sequence
 
 import backplane as bp
@@ -22,14 +22,14 @@ def _opened(device: str) -> bp.Device:
 
 
 def _inferred(model: ModelProto, name: str) -> ValueInfoProto:
-    """Returns the declaration of an output with its type, because the checker of ONNX requires a type."""
+    """Returns the declaration of an output, including its type, because the checker of ONNX requires a type."""
     inferred = shape_inference.infer_shapes(model).graph
     found = next((each for each in inferred.value_info if each.name == name), None)
     return helper.make_tensor_value_info(name, TensorProto.FLOAT, []) if found is None else found
 
 
 class BackplaneRep(BackendRep):
-    """A model that is ready to run."""
+    """A model on a device, ready to run."""
 
     def __init__(self, session: Session) -> None:
         self.session = session
@@ -44,7 +44,7 @@ class BackplaneRep(BackendRep):
 
 
 class BackplaneBackend(Backend):
-    """The backend of ONNX over Backplane."""
+    """The class with which ONNX uses Backplane as a backend."""
 
     @classmethod
     def prepare(cls, model: ModelProto, device: str = "CPU", **kwargs: Any) -> BackplaneRep:
@@ -57,7 +57,7 @@ class BackplaneBackend(Backend):
     @classmethod
     def run_node(cls, node: NodeProto, inputs: Any, device: str = "CPU", outputs_info: "Optional[Sequence[Any]]" = None,
                  **kwargs: Any) -> "tuple[Any, ...]":
-        """Runs one node, as a model with the newest opset that the package reads."""
+        """Runs one node. It becomes a model with the newest opset that the package supports."""
         from .loading import NEWEST_OPSET
         arrays = list(inputs.values()) if isinstance(inputs, dict) else list(inputs)
         names = [name for name in node.input if name]

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Builds the list of calls of a program. Mappings call the builder; nothing is executed or allocated yet."""
+"""Builds the list of calls of a program. Mappings append calls to the builder. During this phase, the device
+executes and allocates nothing."""
 from math import prod
 from typing import Any, Optional, Sequence
 
@@ -10,12 +11,12 @@ from .errors import ModelError
 from .views import Storage, View, broadcast_shape
 
 MAX_RANK = 8
-MAX_BYTES = 1 << 40  # greatest size of a tensor; a greater size is an error of the model
+MAX_BYTES = 1 << 40  # maximum size of a tensor; the package refuses a model with a larger one
 MAX_STEPS = 200_000
 
 
 class Immediate:
-    """A number that is an operand without memory."""
+    """A number that is passed as an operand, and needs no memory on the device."""
 
     __slots__ = ("value", "dtype")
 
@@ -24,7 +25,7 @@ class Immediate:
 
 
 class Step:
-    """One call of an operator of Backplane. `node` is the text of the ONNX node that the call belongs to."""
+    """One call of a Backplane operator. `node` is the description of the ONNX node to which the call belongs."""
 
     __slots__ = ("op", "inputs", "outputs", "parameters", "node")
 
@@ -33,7 +34,7 @@ class Step:
 
 
 class Refusal(Exception):
-    """A mapping cannot express a node. The tracer adds the node's name."""
+    """Raised if a mapping cannot express a node. The tracer adds the name of the node."""
 
 
 class Builder:
@@ -44,7 +45,7 @@ class Builder:
     # ---- Memory ----
 
     def new(self, dtype: str, shape: "Sequence[int]") -> View:
-        """Returns a contiguous view of new memory. Raises ModelError for a size that no device has."""
+        """Returns a contiguous view of new memory. Raises ModelError if the size exceeds MAX_BYTES."""
         if min(shape, default=0) < 0:
             raise Refusal(f"the shape {tuple(shape)} has a negative extent")
         size = prod(shape) * dtypes.BYTES[dtype]
@@ -56,7 +57,8 @@ class Builder:
         return View(Storage(size, "computed", self.node), dtype, shape)
 
     def constant(self, array, dtype: "Optional[str]" = None) -> View:
-        """Returns a view of a constant: a NumPy array whose dtype Backplane has, or nested sequences with a dtype."""
+        """Returns a view of a constant. If `dtype` is None, `array` is a NumPy array whose dtype Backplane has.
+        Otherwise `array` may be nested sequences."""
         import numpy as np
         array = dtypes.carried_array(np.asarray(array)) if dtype is None else np.asarray(array, dtypes.to_numpy(dtype))
         name = dtypes.of_numpy(array.dtype)
@@ -69,17 +71,18 @@ class Builder:
     # ---- Calls ----
 
     def call(self, op: str, inputs: list, outputs: list, **parameters: Any) -> None:
-        """Appends a call with explicit outputs."""
+        """Appends a call whose outputs the caller passes."""
         if len(self.steps) >= MAX_STEPS:
             raise ModelError(f"{self.node}: the program has {MAX_STEPS} calls, which is the limit; simplify the model")
         self.steps.append(Step(op, inputs, outputs, parameters, self.node))
 
     def op(self, op: str, *inputs: "View | float | None", dtype: "Optional[str]" = None, shape: "Optional[Sequence[int]]" = None,
            out: "Optional[View]" = None, **parameters: Any) -> View:
-        """Appends a call with one output and returns the output.
+        """Appends a call with one output, and returns this output.
 
-        Inputs of elementwise operators are broadcast; a number is an immediate. `shape` states the output's shape of
-        other operators. The output's dtype is `dtype`, or else the dtype of the first view (bool for compare)."""
+        The inputs of elementwise operators are broadcast, and a number becomes an immediate. For other
+        operators, `shape` is the shape of the output. The output's dtype is `dtype`. Without `dtype`, it is the
+        dtype of the first view, or bool for compare."""
         operands = list(inputs)
         views = [each for each in operands if isinstance(each, View)]
         rule = bp.operator(op).shape_rule
@@ -119,7 +122,7 @@ class Builder:
         return x if x.is_contiguous else self.copy(x)
 
     def reshape(self, x: View, shape: "Sequence[int]") -> View:
-        """Returns the elements in row-major order with another shape. Copies a view that is not contiguous."""
+        """Returns the elements of x in row-major order with another shape. Copies x if it is not contiguous."""
         if prod(shape) != x.size:
             raise Refusal(f"a tensor of shape {x.shape} cannot have the shape {tuple(shape)}, which has another number of elements")
         if len(shape) > MAX_RANK:
@@ -130,7 +133,7 @@ class Builder:
         return View(x.storage, x.dtype, shape, None, x.offset)
 
     def wrap(self, x: View, kind: int) -> View:
-        """Wraps the integers of x to the range of the element type `kind`."""
+        """Wraps the integers of x to the range of the ONNX element type `kind`."""
         low, high = dtypes.limits_of(kind)
         if low == 0:
             return self.op("and", x, high)
@@ -154,13 +157,13 @@ class Builder:
         return self.op("div", total, count)
 
     def matmul(self, a: View, b: View, dtype: "Optional[str]" = None) -> View:
-        """Returns the product of the last two dimensions. Other dimensions are broadcast."""
+        """Returns the matrix product over the last two dimensions. All other dimensions are broadcast."""
         batch = broadcast_shape([a.shape[:-2], b.shape[:-2]])
         if batch is None or a.shape[-1] != b.shape[-2]:
             raise Refusal(f"the shapes {a.shape} and {b.shape} cannot be multiplied")
         rows = a.shape[-2:]
-        b = self.dense(b) if b.storage.role == "constant" else b  # packs a constant once
-        if a.rank > 2 and b.rank == 2 and a.is_contiguous:  # one product instead of a batch
+        b = self.dense(b) if b.storage.role == "constant" else b  # makes a constant contiguous, once
+        if a.rank > 2 and b.rank == 2 and a.is_contiguous:  # computes one product instead of a batch of products
             flat = self.op("matmul", self.reshape(a, (prod(a.shape[:-1]), a.shape[-1])), b, dtype=dtype or a.dtype,
                            shape=(prod(a.shape[:-1]), b.shape[-1]), precision=0)
             return self.reshape(flat, a.shape[:-1] + b.shape[-1:])
@@ -168,7 +171,7 @@ class Builder:
                        shape=(*batch, rows[0], b.shape[-1]), precision=0)
 
     def gather(self, x: View, index: View, axis: int) -> View:
-        """Returns x[.., index[i], ..] along an axis, for an index of rank 1."""
+        """Returns x[.., index[i], ..] along an axis. `index` has rank 1."""
         shape = x.shape[:axis] + index.shape + x.shape[axis + 1:]
         strides = [0] * x.rank
         strides[axis] = index.strides[0]
@@ -188,7 +191,8 @@ class Builder:
         return out
 
     def pad(self, x: View, before: "Sequence[int]", after: "Sequence[int]", value: Any) -> View:
-        """Returns x with constant elements around it. Negative numbers remove elements."""
+        """Returns x with constant elements added before and after it along each axis. Negative numbers remove
+        elements."""
         for d in range(x.rank):
             cut = max(-before[d], 0), max(-after[d], 0)
             x = x.slice(d, cut[0], max(x.shape[d] - sum(cut), 0)) if any(cut) else x

@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs the cases of onnx.backend.test on a device:
 
-    python3 -m backplane_onnx.cases --device reference:0 [--filter TEXT] [--share K/N] [--json FILE]
+   python3 -m backplane_onnx.cases --device reference:0 [--filter TEXT] [--share K/N] [--json FILE]
 
-A case passes if the comparison of ONNX accepts the outputs. The outcomes are pass, unsupported (UnsupportedNode or
-InputError), rounding (floats differ by at most one unit in the last place of the greatest expected value, and exceed
-the tolerance of the case), wrong (other values) and error (any other exception)."""
+A case passes if ONNX's own comparison accepts the outputs. The other outcomes are:
+- unsupported: UnsupportedNode or InputError was raised.
+- rounding: floats exceed the tolerance of the case, but differ by at most one unit in the last place of the
+  greatest expected value.
+- wrong: the outputs have other values.
+- error: any other exception was raised."""
 import argparse
 import glob
 import json
@@ -55,12 +58,12 @@ def _data(case: Any, model: Any) -> "Iterator[tuple[list, list]]":
 
 
 def _reader(model: Any, message: str) -> str:
-    """Returns the operator of the first node that reads the input that a message names."""
+    """Returns the operator of the first node that reads an input whose name `message` contains."""
     return next((node.op_type for node in model.graph.node for name in node.input if name and f"input {name!r}" in message), "")
 
 
 def _only_rounded(expected: "list", outputs: "list") -> bool:
-    """Returns whether floats differ by at most one unit in the last place of the greatest expected value."""
+    """Returns whether all floats differ by at most one unit in the last place of the greatest expected value."""
     import numpy as np
     from ml_dtypes import finfo
     for one, other in zip(expected, outputs):
@@ -78,7 +81,8 @@ def _array(each: Any) -> Any:
 
 
 def run_case(case: Any, device: Any) -> "tuple[str, str, str]":
-    """Returns the outcome, the operator and the message. The message of a case that passes is empty or NO_CALL."""
+    """Returns the outcome, the operator and the message. The message of a case that passes is empty, or NO_CALL
+    if the case needs no call of the device."""
     import onnx
     from onnx.backend.test.runner import Runner
 
@@ -101,7 +105,7 @@ def run_case(case: Any, device: Any) -> "tuple[str, str, str]":
         if "Unable to compare expected type" not in str(failure):
             return "error", operator, f"TypeError: {failure}"
         return "unsupported", operator, "the comparison of ONNX fails on a sequence of tensors of rank 0"
-    except Exception as failure:  # the point of this outcome is to find every other exception
+    except Exception as failure:  # every exception that is not listed above is an error
         return "error", operator, f"{type(failure).__name__}: {failure}"
     return "pass", operator, "" if session.calls else NO_CALL
 

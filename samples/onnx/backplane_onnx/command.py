@@ -39,8 +39,8 @@ def _pairs(texts, option):
 
 
 def feeds_of(session: Any, files: "dict[str, str]", shapes: "dict[str, str]", seed: int) -> "dict[str, np.ndarray]":
-    """Returns the inputs: the contents of `files`, and random numbers for all other inputs. Random integers are 0 or 1,
-    so that they are valid as indices."""
+    """Returns the values of the inputs: the contents of `files`, and random numbers for all other inputs.
+    Random integers are 0 or 1, so that they are valid indices."""
     random, feeds = np.random.default_rng(seed), {}
     for name in [*files, *shapes]:
         if name not in session.input_names:
@@ -59,7 +59,7 @@ def feeds_of(session: Any, files: "dict[str, str]", shapes: "dict[str, str]", se
 
 
 def difference(ours: "list[Any]", theirs: "list[Any]") -> float:
-    """Returns the greatest difference of all outputs, relative to the greatest value of the output."""
+    """Returns the greatest difference of two outputs, relative to the greatest value of the output."""
     worst = 0.0
     for one, other in zip(ours, theirs):
         a, b = np.asarray(one, np.float64), np.asarray(other, np.float64)
@@ -74,7 +74,7 @@ def difference(ours: "list[Any]", theirs: "list[Any]") -> float:
 
 
 def seconds_of(function: Any, limit: float) -> float:
-    """Returns the least time of one call in seconds."""
+    """Calls the function repeatedly for `limit` seconds. Returns the least time of a call in seconds."""
     best, end = float("inf"), time.perf_counter() + limit
     while time.perf_counter() < end:
         start = time.perf_counter()
@@ -121,8 +121,9 @@ def act(options: argparse.Namespace) -> int:
 
 
 def main(arguments: "Optional[list[str]]" = None) -> int:
-    """Returns the exit code: 0, 2 for wrong arguments, 3 for a broken model, 4 for an unsupported node, 5 for wrong
-    inputs, 6 for a device that fails, 7 for other outputs than ONNX Runtime."""
+    """Runs the command, and returns its exit code: 0 after success, 2 for wrong arguments, 3 for a broken
+    model, 4 for an unsupported node, 5 for wrong inputs, 6 for a device that fails, 7 if the outputs differ
+    from those of ONNX Runtime."""
     options = parser().parse_args(arguments)
     import backplane as bp
     try:

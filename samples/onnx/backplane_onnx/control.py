@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Control flow. The host decides which branch runs and how often a loop runs, so conditions must be known during the
-trace. The program is valid only for the values of these conditions."""
+"""Control flow. The host decides during the trace which branch runs and how often a loop runs, so it must know
+the conditions. The resulting program is valid only for the values of these conditions."""
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ MAX_ITERATIONS = 10_000
 
 
 def free_names(graph: Any) -> "set[str]":
-    """Returns the names that a graph uses and does not define."""
+    """Returns the names of tensors that a graph uses but does not define."""
     names: "set[str]" = set()
     pending = [graph]
     while pending:
@@ -29,7 +29,8 @@ def free_names(graph: Any) -> "set[str]":
 
 
 def _body(node: Node, graph: Any, scope: dict, values: "list[Any]") -> "list[Any]":
-    """Traces a graph in a scope inside the scope of the node."""
+    """Traces a nested graph. Its scope extends the scope of the node, and `values` are the values of its
+    inputs."""
     tracer = node.tracer
     inner = dict(scope)
     inner.update(zip((each.name for each in graph.input), values))
@@ -84,7 +85,7 @@ def _scan(node: Node, scope: dict, opsets: dict) -> "list[Any]":
 
 
 def _scan_8(node, scope):
-    """Traces a Scan of opset 8, whose first input contains sequence lengths, and whose other inputs have a batch
+    """Traces a Scan of opset 8. Its first input contains sequence lengths, and all other inputs have a batch
     dimension."""
     if node.has(0):
         node.fail("Scan of opset 8 with sequence lengths")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Correspondence between element types of ONNX, NumPy and Backplane."""
+"""The correspondence between the element types of ONNX and the dtypes of NumPy and Backplane."""
 import ml_dtypes
 import numpy as np
 from onnx import TensorProto
@@ -11,7 +11,8 @@ _ROWS = {
     TensorProto.FLOAT16: ("f16", np.dtype(np.float16)), TensorProto.BFLOAT16: ("bf16", np.dtype(ml_dtypes.bfloat16)),
     TensorProto.FLOAT: ("f32", np.dtype(np.float32)), TensorProto.DOUBLE: ("f64", np.dtype(np.float64)),
 }
-# Integers that Backplane lacks, and the wider dtype that carries them. `wrap` reduces the results of calls.
+# Integer types that Backplane does not have. A wider dtype of Backplane carries their values, and
+# Builder.wrap() reduces the results of calls to the range of the type.
 _CARRIED = {TensorProto.INT16: ("i32", np.dtype(np.int16)), TensorProto.UINT16: ("i32", np.dtype(np.uint16))}
 _OF_ONNX = {kind: name for kind, (name, _) in {**_ROWS, **_CARRIED}.items()}
 _OF_NUMPY = {array: name for name, array in _ROWS.values()}
@@ -24,7 +25,7 @@ BYTES = {name: array.itemsize for name, array in _TO_NUMPY.items()}
 
 
 def of_onnx(kind: int) -> "str | None":
-    """Returns the dtype of Backplane, or None if there is none."""
+    """Returns the name of the Backplane dtype for an element type, or None if there is none."""
     return _OF_ONNX.get(kind)
 
 
@@ -33,13 +34,13 @@ def is_carried(kind: int) -> bool:
 
 
 def array_type(kind: int) -> "np.dtype | None":
-    """Returns the dtype of NumPy for an element type, or None if Backplane neither has nor carries the type."""
+    """Returns the NumPy dtype for an element type. Returns None if Backplane neither has nor carries the type."""
     found = _ROWS.get(kind) or _CARRIED.get(kind)
     return None if found is None else found[1]
 
 
 def carried_array(array: np.ndarray) -> np.ndarray:
-    """Returns the array with a dtype that Backplane has."""
+    """Returns the array itself, or converts it to the wider dtype if Backplane only carries its type."""
     found = next((name for name, own in _CARRIED.values() if own == array.dtype), None)
     return array if found is None else array.astype(_TO_NUMPY[found])
 
@@ -57,18 +58,18 @@ def to_onnx(name: str) -> int:
 
 
 def onnx_name(kind: int) -> str:
-    """Returns the name that ONNX gives an element type."""
+    """Returns the name of an element type in ONNX."""
     return TensorProto.DataType.Name(kind) if kind in TensorProto.DataType.values() else f"element type {kind}"
 
 
 def limits_of(kind: int) -> "tuple[float, float]":
-    """Returns the least and the greatest value of an element type of integers."""
+    """Returns the least and the greatest value of an integer element type of ONNX."""
     info = np.iinfo(array_type(kind))
     return int(info.min), int(info.max)
 
 
 def limits(name: str) -> "tuple[float, float]":
-    """Returns the least and the greatest value of a dtype."""
+    """Returns the least and the greatest value of a Backplane dtype."""
     if name == "bool":
         return 0, 1
     if name in FLOATS:

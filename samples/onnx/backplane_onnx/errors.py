@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Exceptions. Each message names the file, node or tensor, the cause and the remedy."""
+"""Exceptions. Each message names the file, node or tensor, and states the cause and the remedy."""
 
 
 class OnnxError(Exception):
@@ -23,8 +23,8 @@ class UnsupportedNode(OnnxError):
 
 
 class NeedsHostValue(Exception):
-    """A mapping needs a tensor's value, which depends on the graph inputs `inputs`. The tracer then starts again with
-    the values of these inputs."""
+    """Raised if a mapping needs the value of a tensor that depends on the graph inputs `inputs`. The session
+    then traces the model again with the values of these inputs."""
 
     def __init__(self, inputs) -> None:
         super().__init__(", ".join(sorted(inputs)))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Text that shows how a model is mapped to calls of Backplane."""
+"""Text that shows to which Backplane calls a model is mapped."""
 from collections import Counter
 from typing import Any
 
@@ -27,8 +27,8 @@ def _call(program: Program, step: Step, once: bool) -> str:
 
 
 def explain(session: Session, program: Program) -> str:
-    """Returns one line for each node and each call. `~` marks a view that is not contiguous. `once` marks a call on
-    constants, which the device runs once, before the first run of the model."""
+    """Returns a text with one line for each node and each call. `~` marks a view that is not contiguous. `once`
+    marks a call whose operands are constants; the device runs it once, before the first run of the model."""
     once, kept = set(map(id, program.once)), set(map(id, program.once + program.steps))
     lines = [f"{session.model.name} on {session.device.name}: {len(program.origins)} nodes, {len(program.steps)} calls for each run, "
              f"{len(program.once)} calls once"]
@@ -45,7 +45,7 @@ def explain(session: Session, program: Program) -> str:
 
 
 def summary(session: Session, program: Program) -> str:
-    """Returns one line with the numbers of calls and bytes."""
+    """Returns a line with the numbers of calls and bytes."""
     paths = Counter(program.path(step) for step in program.steps)
     graph = program.graph
     launch = "no call" if graph is None else f"{graph.nodes} recorded executions, launched by {'the plugin' if graph.native else 'libbackplane'}"

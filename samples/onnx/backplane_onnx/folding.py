@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arithmetic of shapes on the host, with the reference evaluator of ONNX. Only small values whose inputs the host
-knows are computed here. All other constants are folded by the device itself, before the first run."""
+"""Arithmetic of shapes on the host, with the reference evaluator of ONNX. This module computes only small
+values whose inputs the host knows. The device computes all other constants, once before the first run."""
 from math import prod
 from typing import Any, Optional
 
@@ -12,7 +12,7 @@ from .builder import Refusal
 from .node import MAX_HOST_ELEMENTS
 from .values import Value
 
-# Operators of shape arithmetic.
+# The operators that this module computes.
 OPERATORS = frozenset("""
 Abs Add And Cast Ceil Clip Concat ConstantOfShape Div Equal Expand Flatten Floor Gather Greater GreaterOrEqual Identity
 Less LessOrEqual Max Min Mod Mul Neg Not Or Pow Range ReduceMax ReduceMin ReduceProd ReduceSum Relu Reshape Round Sign
@@ -20,7 +20,8 @@ Slice Split Sqrt Squeeze Sub Tile Transpose Unsqueeze Where Xor""".split())
 
 
 def origin_of(node: NodeProto, inputs: "list[Any]") -> "Optional[frozenset[str]]":
-    """Returns the graph inputs from which the host could compute the node, or None."""
+    """Returns the names of the graph inputs from which the host could compute the node's result. Returns None
+    if the host cannot compute it."""
     if node.domain or node.op_type not in OPERATORS or any(attribute.HasField("g") for attribute in node.attribute):
         return None
     found: "frozenset[str]" = frozenset()
@@ -34,7 +35,7 @@ def origin_of(node: NodeProto, inputs: "list[Any]") -> "Optional[frozenset[str]]
 
 
 def _elements(node, arrays):
-    """Returns an upper limit of the number of elements of the result."""
+    """Returns an upper bound of the number of elements of the result."""
     op = node.op_type
     if op == "ConstantOfShape":
         return prod(int(extent) for extent in arrays[0].reshape(-1))
@@ -56,7 +57,7 @@ def evaluate(node: NodeProto, feeds: "dict[str, np.ndarray]", opset: int) -> "li
 
 
 def fold(node: NodeProto, inputs: "list[Any]", opset: int) -> "Optional[list[np.ndarray]]":
-    """Returns the results of a node of shape arithmetic, or None if the device computes the node."""
+    """Returns the results of a node of shape arithmetic. Returns None if the device must compute the node."""
     if origin_of(node, inputs) is None or any(each is not None and each.host is None for each in inputs):
         return None
     arrays = [None if each is None else each.host for each in inputs]
@@ -68,8 +69,8 @@ def fold(node: NodeProto, inputs: "list[Any]", opset: int) -> "Optional[list[np.
     try:
         with np.errstate(all="ignore"):
             results = evaluate(node, feeds, opset)
-    except Exception as failure:  # the evaluator raises many types
-        if "No implementation for operator" in str(failure):  # of an early opset
+    except Exception as failure:  # the evaluator raises exceptions of many types
+        if "No implementation for operator" in str(failure):  # the opset is too old
             return None
         raise Refusal(f"the shape arithmetic fails: {type(failure).__name__}: {failure}") from None
     return [np.asarray(each) for each in results]

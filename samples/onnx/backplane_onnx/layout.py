@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Stores images in the order N, spatial dimensions, C (channels-last), if the device's convolutions prefer this order.
+"""Stores images in the order N, spatial dimensions, C (channels-last), if the convolutions of the device prefer
+this order.
 
-The shapes of views do not change, only their strides. If a device's convolution first converts dense images to another
-order, the device states more workspace for dense images than for images in that order. Results do not depend on the
-choice."""
+The shapes of views do not change, only their strides. If a convolution of the device converts dense images to
+channels-last images, its plan needs more workspace for dense images. Results do not depend on the order."""
 from math import prod
 from typing import Callable, Iterable, Optional
 
@@ -14,7 +14,8 @@ from .builder import Step
 from .views import Storage, View, dense_strides
 
 CONVOLUTIONS = ("conv", "conv_transpose")
-# Calls that are fastest if all their images have the same order. The same is true of elementwise calls.
+# Operators that are fastest if all images of a call have the same order. Elementwise calls have the same
+# property.
 FOLLOWERS = ("max_pool", "avg_pool", "batch_norm", "group_norm")
 
 
@@ -25,9 +26,9 @@ def channels_last(shape: "tuple[int, ...]") -> "tuple[int, ...]":
 
 
 def choose(steps: "list[Step]", outputs: "Iterable[Storage]", prefers: "Callable[[Step, list, list], bool]") -> "list[Storage]":
-    """Stores images channels-last where convolutions prefer this, and returns the changed images. `outputs` lists
-    storages that keep their order. `prefers(step, inputs, outputs)` returns whether a convolution prefers these views
-    to its own."""
+    """Stores images channels-last if convolutions prefer this order, and returns the storages of these images.
+    The storages in `outputs` keep their order. `prefers(step, inputs, outputs)` returns whether the convolution
+    `step` prefers these views to its own views."""
     images = _images(steps, set(outputs))
     chosen: "set[Storage]" = set()
     pending: "list[Storage]" = []
@@ -49,7 +50,8 @@ def choose(steps: "list[Step]", outputs: "Iterable[Storage]", prefers: "Callable
 
 
 def _images(steps: "list[Step]", outputs: "set[Storage]") -> "dict[Storage, tuple[int, ...]]":
-    """Returns the shapes of the storages that contain one image each, and whose views are parts of this image."""
+    """Returns {storage: shape} for each storage that contains exactly one image, and all of whose views are
+    parts of this image."""
     shapes: "dict[Storage, tuple[int, ...]]" = {}
     views = [each for step in steps for each in step.inputs + step.outputs if isinstance(each, View)]
     for view in views:
@@ -64,8 +66,9 @@ def _images(steps: "list[Step]", outputs: "set[Storage]") -> "dict[Storage, tupl
 
 
 def _strides(view: View, shape: "tuple[int, ...]") -> "Optional[tuple[list[int], int]]":
-    """Returns the strides and the offset in elements of a view of a dense image if the image becomes channels-last.
-    Returns None if the view is not a part of the image, for example because it joins two dimensions."""
+    """For a view of a dense image, returns the strides and the offset, in elements, that the view has if the
+    image becomes channels-last. Returns None if this is not possible, for example because the view joins two
+    dimensions."""
     before, after = dense_strides(shape), channels_last(shape)
     size = dtypes.BYTES[view.dtype]
     if view.offset % size or prod(shape) * size != view.storage.bytes:
@@ -92,7 +95,7 @@ def _moved(view, images):
 
 
 def _related(steps, images):
-    """Returns, for each image, the images that should have the same order, because a call uses both."""
+    """Returns, for each image, the set of images that should have the same order, because one call uses them."""
     found: "dict[Storage, set[Storage]]" = {}
     for step in steps:
         if step.op in FOLLOWERS:

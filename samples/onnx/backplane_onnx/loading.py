@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads a model, and refuses files that are broken or hostile."""
+"""Reads a model, and refuses broken and hostile files."""
 import os
 from math import prod
 from typing import Any
@@ -13,13 +13,13 @@ from . import dtypes
 from .errors import ModelError
 
 OLDEST_OPSET, NEWEST_OPSET = 7, 23
-MAX_FILE_BYTES = 2**31 - 1  # the limit of protobuf
+MAX_FILE_BYTES = 2**31 - 1  # the maximum size that protobuf supports
 MAX_NODES = 100_000
-MAX_DEPTH = 16  # greatest depth of nested graphs and functions
+MAX_DEPTH = 16  # maximum number of levels of nested graphs and functions
 
 
 def load(source: "str | os.PathLike[str] | bytes | ModelProto") -> "Model":
-    """Reads a model from a file, from bytes or from a ModelProto. Raises ModelError."""
+    """Reads a model from a file, from bytes or from a ModelProto. Raises ModelError if the model is invalid."""
     name, folder = "model", None
     if isinstance(source, (str, os.PathLike)):
         name, folder = os.fspath(source), os.path.dirname(os.path.abspath(os.fspath(source)))
@@ -52,7 +52,7 @@ def _parse(data, name):
 
 
 class Model:
-    """A checked model. `opsets` is {domain: version}."""
+    """A model that has passed all checks. `opsets` is {domain: version}."""
 
     def __init__(self, proto: ModelProto, name: str = "model", folder: "str | None" = None) -> None:
         self.proto, self.name, self.folder = proto, name, folder
@@ -65,7 +65,7 @@ class Model:
         self._owned: "set[int]" = set()  # addresses of the arrays in _constants
 
     def constant(self, tensor: TensorProto) -> np.ndarray:
-        """Returns the value of a constant of the outermost graph. Raises ModelError."""
+        """Returns the value of a constant of the main graph. Raises ModelError if the value is invalid."""
         found = self._constants.get(tensor.name)
         if found is None:
             found = self._constants[tensor.name] = self.array(tensor)
@@ -73,11 +73,11 @@ class Model:
         return found
 
     def owns(self, array: np.ndarray) -> bool:
-        """Returns whether `constant` returned the array, so that all programs of the model share it."""
+        """Returns whether constant() has returned this array. All programs of the model share such arrays."""
         return id(array) in self._owned
 
     def array(self, tensor: TensorProto) -> np.ndarray:
-        """Returns the value of a tensor of the model. Raises ModelError."""
+        """Returns the value of a tensor of the model. Raises ModelError if the value is invalid."""
         what = f"{self.name}: tensor {tensor.name!r}"
         if any(extent < 0 for extent in tensor.dims):
             raise ModelError(f"{what} has the shape {tuple(tensor.dims)}; extents are 0 or more: export the model again")
@@ -85,14 +85,14 @@ class Model:
             return self._external(tensor, what)
         try:
             array = numpy_helper.to_array(tensor)
-        except Exception as failure:  # the decoder raises many types for broken tensors
+        except Exception as failure:  # the decoder raises exceptions of many types for broken tensors
             raise ModelError(f"{what} cannot be decoded: {failure}; export the model again") from None
         if array.shape != tuple(tensor.dims):
             raise ModelError(f"{what} has the shape {tuple(tensor.dims)} and {array.size} elements; export the model again")
         return array
 
     def _external(self, tensor, what):
-        """Reads a tensor from a file in the model's folder."""
+        """Reads a tensor whose data is in a separate file in the model's folder."""
         entries = {entry.key: entry.value for entry in tensor.external_data}
         location = entries.get("location", "")
         if self.folder is None:
@@ -130,7 +130,7 @@ def _opsets(proto, name):
 
 
 def _graphs_of(message):
-    """Yields the main graph of a model, or the graphs in the attributes of a node or of a graph's nodes."""
+    """Yields the main graph of a model, or the graphs that are attributes of a node or of the nodes of a graph."""
     if isinstance(message, ModelProto):
         yield message.graph
         return
@@ -143,7 +143,7 @@ def _graphs_of(message):
 
 
 def _check_size(proto, name):
-    """Checks the numbers of nodes and of nested graphs, without recursion."""
+    """Checks the number of nodes and the depth of nested graphs, without recursion."""
     pending: "list[tuple[Any, int]]" = [(proto.graph, 0)] + [(function, 0) for function in proto.functions]
     nodes = 0
     while pending:
@@ -157,7 +157,7 @@ def _check_size(proto, name):
 
 
 def _check_functions(proto, name):
-    """Refuses functions that call themselves, which the checker does not detect."""
+    """Refuses functions that call themselves directly or indirectly, because the checker does not detect them."""
     calls: "dict[tuple[str, str], list]" = {}
     for function in proto.functions:
         found: "list" = []
@@ -186,7 +186,8 @@ def _check_functions(proto, name):
 
 
 def _check(proto: Message, name: str) -> None:
-    """Runs the checker of ONNX, which also finds cycles: it requires that nodes are sorted."""
+    """Runs the checker of ONNX. It requires that each node follows the nodes whose results it uses, so it also
+    refuses cycles."""
     try:
         onnx.checker.check_model(_without_data(proto))
     except onnx.checker.ValidationError as failure:
@@ -194,13 +195,13 @@ def _check(proto: Message, name: str) -> None:
         if "topological" in text or "is not output of any previous nodes" in text:
             text += "; the graph has a cycle, or a node uses a tensor before the node that computes it"
         raise ModelError(f"{name}: the model breaks a rule of ONNX: {text}; correct the exporter") from None
-    except Exception as failure:  # the checker passes on exceptions of its C++ library
+    except Exception as failure:  # the checker forwards exceptions of its C++ library
         raise ModelError(f"{name}: the model cannot be checked: {' '.join(str(failure).split())}; export the model again") from None
 
 
 def _without_data(proto):
-    """Returns the model with empty tensors in place of external ones, so that the checker opens no files. `Model.array`
-    checks the paths of these files."""
+    """Returns a copy of the model in which tensors with external data are empty, so that the checker opens no
+    files. Model.array() checks the paths of these files."""
     external = [tensor for tensor in proto.graph.initializer if tensor.data_location == TensorProto.EXTERNAL]
     if not external:
         return proto

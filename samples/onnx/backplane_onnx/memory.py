@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Divides a program into a part that runs once and a part that runs always, and places tensors in one buffer."""
+"""Divides a program into calls that run once and calls that each run repeats, and places the tensors in one
+buffer."""
 from typing import Iterable, Sequence
 
 import backplane as bp
@@ -15,8 +16,8 @@ def storages(views: "Iterable[object]") -> "list[Storage]":
 
 
 def divide(steps: "Sequence[Step]") -> "tuple[list[Step], list[Step]]":
-    """Returns the steps that use only constants, and the list of all other steps. Marks the storages that only steps of
-    the first list write."""
+    """Returns two lists: the calls that use only constants, and all other calls. Sets storage.fixed for the
+    storages that only calls of the first list write."""
     writers = {storage: storage for step in steps for storage in storages(step.outputs)}
     for storage in writers:
         storage.fixed = True
@@ -35,9 +36,9 @@ def divide(steps: "Sequence[Step]") -> "tuple[list[Step], list[Step]]":
 
 
 def place(steps: "Sequence[Step]", inputs: "Iterable[Storage]", outputs: "Iterable[Storage]") -> int:
-    """Gives each storage of the steps an offset in one buffer, and returns the size of this buffer in bytes. Storages
-    whose lives do not overlap share memory. Inputs live from the start, and outputs to the end. An elementwise call
-    overwrites an input that no later call reads."""
+    """Gives each storage of the calls an offset in one buffer, and returns the size of this buffer in bytes.
+    Storages with disjoint lifetimes share memory. Inputs live from the start, and outputs live to the end. An
+    elementwise call overwrites an input that no later call reads."""
     first: "dict[Storage, int]" = {}
     last: "dict[Storage, int]" = {}
     for storage in inputs:
@@ -51,7 +52,7 @@ def place(steps: "Sequence[Step]", inputs: "Iterable[Storage]", outputs: "Iterab
         if not storage.fixed:
             first.setdefault(storage, len(steps))
             last[storage] = len(steps)
-    owner = _overwritten(steps, first, last)  # {storage: the storage whose memory it continues to use}
+    owner = _overwritten(steps, first, last)  # {storage: the input whose memory it uses}
     for storage in owner:
         last[_root(storage, owner)] = max(last[_root(storage, owner)], last[storage])
     starting: "dict[int, list[Storage]]" = {}
@@ -59,7 +60,7 @@ def place(steps: "Sequence[Step]", inputs: "Iterable[Storage]", outputs: "Iterab
         if storage in owner:
             continue
         starting.setdefault(index, []).append(storage)
-    free: "list[tuple[int, int]]" = []  # (offset, bytes), sorted, without adjacent entries
+    free: "list[tuple[int, int]]" = []  # holes (offset, bytes), sorted by offset; adjacent holes are merged
     ending: "dict[int, list[Storage]]" = {}
     end = 0
     for index in range(-1, len(steps) + 1):
@@ -82,7 +83,7 @@ def place(steps: "Sequence[Step]", inputs: "Iterable[Storage]", outputs: "Iterab
 
 
 def _overwritten(steps, first, last):
-    """Returns {output of an elementwise call: the input whose elements it overwrites}."""
+    """Returns {output of an elementwise call: the input whose memory the output uses}."""
     owner: "dict[Storage, Storage]" = {}
     for index, step in enumerate(steps):
         out = step.outputs[0]

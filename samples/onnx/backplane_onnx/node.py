@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One node of a model, as a mapping sees it."""
+"""The interface through which a mapping reads one node of a model."""
 from typing import TYPE_CHECKING, Any, NoReturn, Optional, Sequence
 
 import numpy as np
@@ -14,13 +14,13 @@ from .views import View
 if TYPE_CHECKING:
     from .trace import Tracer
 
-MAX_HOST_ELEMENTS = 4096  # of a tensor that the host reads from an input
+MAX_HOST_ELEMENTS = 4096  # maximum size of an input tensor whose value the host reads
 
 Result = "View | Value | np.ndarray | list | None"
 
 
 class _Attributes(dict):
-    """The attributes of a node. `unread` contains the names of those that no mapping has read."""
+    """The attributes of a node. `unread` contains the names of the attributes that the mapping has not read."""
 
     def __init__(self, items) -> None:
         super().__init__(items)
@@ -40,7 +40,7 @@ class _Attributes(dict):
 
 
 class Node:
-    """A node with the values of its inputs. `opset` is the version of the operator's domain."""
+    """A node with the values of its inputs. `opset` is the version of its operator's domain."""
 
     def __init__(self, proto: NodeProto, inputs: "Sequence[Any]", opset: int, tracer: "Tracer") -> None:
         self.proto, self.inputs, self.opset, self.tracer = proto, list(inputs), opset, tracer
@@ -53,7 +53,7 @@ class Node:
     # ---- Attributes ----
 
     def attr(self, name: str, default: Any = None) -> Any:
-        """Returns an attribute; a string as str, and a tensor as an array."""
+        """Returns the value of an attribute: str for a string, and an array for a tensor."""
         found = self.attributes.get(name)
         if found is None:
             return default
@@ -71,7 +71,7 @@ class Node:
 
     @property
     def outputs(self) -> "list[bool]":
-        """Whether the model uses each output."""
+        """Returns a list that states for each output whether the model uses it."""
         return [bool(name) for name in self.proto.output]
 
     def wants(self, place: int) -> bool:
@@ -86,7 +86,8 @@ class Node:
         return found
 
     def view(self, place: int) -> View:
-        """Returns the tensor on the device. A constant is copied to the device once."""
+        """Returns an input as a tensor on the device. If the input is a constant, the trace makes only one copy
+        on the device."""
         return self.tracer.view(self.value(place))
 
     def views(self) -> "list[View]":
@@ -99,15 +100,15 @@ class Node:
         return self.value(place).shape
 
     def dtype(self, place: int = 0) -> str:
-        """Returns the dtype of Backplane. Raises Refusal if Backplane has none."""
+        """Returns the Backplane dtype of an input. Raises Refusal if there is none for its element type."""
         kind = self.value(place).kind
         name = dtypes.of_onnx(kind)
         return name if name is not None else self.fail(f"Backplane has no dtype for {dtypes.onnx_name(kind)}")
 
     def host(self, place: int) -> np.ndarray:
-        """Returns the value of an input that a shape or a parameter depends on. If the value depends only
-        on inputs of the graph, the trace starts again with the values of these inputs. The program is then valid only
-        for these values."""
+        """Returns the value of an input on which a shape or a parameter depends. The host may not know it,
+        although it depends only on inputs of the graph. Then the trace starts again with the values of these
+        inputs, and the program is valid only for these values."""
         found = self.value(place)
         if found.host is not None:
             return found.host
@@ -119,21 +120,22 @@ class Node:
         return [int(each) for each in self.host(place).reshape(-1)]
 
     def number(self, place: int) -> "int | float | View":
-        """Returns an operand with one element: a number if the host knows it, otherwise the tensor."""
+        """Returns an input with one element: a number if the host knows the value, otherwise the tensor."""
         found = self.value(place)
         if found.host is not None and found.host.size == 1:
             return found.host.reshape(-1)[0].item() if found.host.dtype.kind in "biuf" else float(found.host.reshape(-1)[0])
         return self.view(place)
 
     def parameter(self, name: str, place: int, default: "Optional[list[int]]" = None) -> "Optional[list[int]]":
-        """Returns integers that early opsets have as the attribute `name`, and later ones as an input."""
+        """Returns a list of integers that is the attribute `name` in early opsets, and the input `place` in
+        later ones."""
         if name in self.attributes:
             found = self.attr(name)
             return list(found) if isinstance(found, (list, tuple)) else [int(found)]
         return self.ints(place) if self.has(place) else default
 
     def axis(self, default: int, rank: Optional[int] = None, name: str = "axis") -> int:
-        """Returns the attribute `axis` as a number from 0."""
+        """Returns the attribute `name` as a number from 0 to rank - 1."""
         rank = len(self.shape(0)) if rank is None else rank
         axis = self.attr(name, default)
         if not -rank <= axis < max(rank, 1):

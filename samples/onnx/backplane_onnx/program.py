@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Prepares a traced program on a device: computes constants once, places memory once, and records the calls once."""
+"""Prepares a traced program on a device: computes constants, places tensors in memory, and records the calls.
+Each of these steps happens once."""
 from typing import Any, NamedTuple, Optional
 
 import backplane as bp
@@ -14,18 +15,18 @@ from .values import Sequence, Value
 from .views import Storage, View
 
 
-HOST = (1, 0)  # the DLPack device of memory that the host can access
+HOST = (1, 0)  # device type and index of host memory in DLPack (kDLCPU)
 OUTPUTS = "the outputs of the graph"
-WEIGHTS = {"matmul": 1, "linear": 1, "conv": 1, "conv_transpose": 1}  # the input that a device may want packed
+WEIGHTS = {"matmul": 1, "linear": 1, "conv": 1, "conv_transpose": 1}  # {operator: index of the packable input}
 
 
 class Constants:
-    """Constants on a device, each of which is copied once. All programs of a model share one object of this class, and
-    each program has another one for the constants of its trace."""
+    """Constants on a device. Each constant is copied once. All programs of a model share one object of this
+    class. Each program has another object for the constants of its own trace."""
 
     def __init__(self, stream: bp.Stream) -> None:
         self.stream = stream
-        self._tensors: "dict[int, tuple[np.ndarray, bp.Buffer]]" = {}  # by the address of the array, which is kept
+        self._tensors: "dict[int, tuple[np.ndarray, bp.Buffer]]" = {}  # {address of an array: (array, copy)}
         self._packed: "dict[tuple, list[bp.PackedTensor]]" = {}
 
     def buffer(self, array: np.ndarray) -> bp.Buffer:
@@ -35,7 +36,7 @@ class Constants:
         return found[1]
 
     def packed(self, key: tuple) -> "list[bp.PackedTensor]":
-        """Returns the packed forms of a view of a constant. Calls of other shapes may need other forms."""
+        """Returns the list of packed forms of a constant. Calls with other shapes may need other forms."""
         return self._packed.setdefault(key, [])
 
     @property
@@ -44,7 +45,7 @@ class Constants:
 
 
 def to_device(stream: bp.Stream, array: np.ndarray) -> bp.Tensor:
-    """Copies an array to a new tensor."""
+    """Copies an array to a new tensor on the device."""
     name = dtypes.of_numpy(array.dtype)
     assert name is not None
     plain = np.ascontiguousarray(array).reshape(array.shape)
@@ -52,28 +53,29 @@ def to_device(stream: bp.Stream, array: np.ndarray) -> bp.Tensor:
 
 
 def from_device(tensor: bp.Tensor) -> np.ndarray:
-    """Copies a contiguous tensor to a new array. Waits."""
+    """Copies a contiguous tensor to a new array. Waits for the device."""
     if tensor.dtype != "bf16":
-        return tensor.numpy()  # NumPy lacks bf16
+        return tensor.numpy()  # below, bf16 is read as bytes, because NumPy does not have it
     raw = bp.Tensor(tensor.buffer, "u8", (tensor.size * 2,), None, tensor.offset)
     return raw.numpy().view(dtypes.to_numpy("bf16")).reshape(tensor.shape)
 
 
 def shared_array(tensor: bp.Tensor) -> "Optional[np.ndarray]":
-    """Returns an array over the memory of a contiguous tensor, or None if the host cannot access this memory, NumPy
-    lacks the dtype, or NumPy (before 2.1) would make the array read-only. The caller waits for the device before each
-    access."""
+    """Returns an array that shares the memory of a contiguous tensor. Returns None in three cases: the host
+    cannot access this memory, NumPy does not have the dtype, or NumPy (before 2.1) would make the array
+    read-only. The caller must wait for the device before each access."""
     if tensor.size == 0 or tensor.dtype in ("bf16", "bool"):
         return None
     try:
         array = np.from_dlpack(tensor) if tensor.__dlpack_device__() == HOST else None
         return array if array is not None and array.flags.writeable else None
-    except BufferError:  # the device names no DLPack device for its memory
+    except BufferError:  # the device states no DLPack device for its memory
         return None
 
 
 class _Output(NamedTuple):
-    """An output on the device, and its dtype on the host."""
+    """An output on the device, and its NumPy dtype. `shared` is an array over its memory, if the host can
+    access it."""
 
     view: View
     type: Any
@@ -81,7 +83,7 @@ class _Output(NamedTuple):
 
 
 class Program:
-    """The calls for one set of input shapes. `launch` enqueues all of them."""
+    """The calls for one set of input shapes. launch() enqueues all calls."""
 
     def __init__(self, traced: Traced, constants: Constants, model: Model) -> None:
         self._model, self.stream, self.origins = model, constants.stream, traced.origins
@@ -97,12 +99,12 @@ class Program:
         self.device_bytes = memory.place(self.steps, inputs, memory.storages(views))
         self._fixed: "dict[Storage, bp.Buffer]" = {}
         self._arena = self._allocated(self.device_bytes, "all tensors of a run") if self.device_bytes else None
-        self._forms: "dict[Step, bp.PackedTensor]" = {}  # the packed weights
+        self._forms: "dict[Step, bp.PackedTensor]" = {}  # {call: its packed weight}
         for step in self.once:
             self._execute(step)
         for step in self.steps:
             self._pack_weight(step)
-        for step in self.steps:  # copies constants to the device, which a recording could not do
+        for step in self.steps:  # copies constants to the device now, because a recording cannot include these copies
             self._operands(step)
         kept = {storage for step in self.steps for storage in memory.storages(self._plain_inputs(step))} | set(memory.storages(views))
         self._fixed = {storage: buffer for storage, buffer in self._fixed.items() if storage in kept}
@@ -113,7 +115,8 @@ class Program:
         self.stream.wait()
 
     def _prepared(self, value: Any, builder: Any) -> Any:
-        """Returns an output as an array, as a contiguous view, or as a list of these."""
+        """Returns an output as an array if the host knows it, otherwise as a contiguous view. Returns a list of
+        these for a sequence."""
         if isinstance(value, Sequence):
             return [self._prepared(each, builder) for each in value]
         if not isinstance(value, Value):
@@ -121,7 +124,8 @@ class Program:
         if value.host is not None:
             return value.host
         assert value.view is not None
-        # An input's storage may be overwritten during a run, and the caller may request one view twice.
+        # Copies a view that is not contiguous, or whose storage the calls do not compute. A run may overwrite the
+        # storage of an input, and a model may return one tensor as several outputs.
         view = value.view if value.view.is_contiguous and value.view.storage.role == "computed" else builder.copy(value.view)
         return _Output(view, dtypes.array_type(value.kind))
 
@@ -158,9 +162,9 @@ class Program:
     # ---- Order of images ----
 
     def _saves_work(self, step: Step, inputs: list, outputs: list) -> bool:
-        """Returns whether a call saves work if it uses the views `inputs` and `outputs` instead of its own. The device
-        must then run the call natively, core must stage no operand, and the call must need less workspace. A call with
-        less workspace converts fewer operands."""
+        """Returns whether a call saves work if it uses the views `inputs` and `outputs` instead of its own
+        views. This requires that the device runs the call natively, that core stages no operand, and that the
+        call needs less workspace. A call that needs less workspace converts fewer operands."""
         def unplaced(views):
             return [bp.Tensor(None, each.dtype, each.shape, each.strides) if isinstance(each, View) else None for each in views]
         found = []
@@ -177,8 +181,8 @@ class Program:
     # ---- Packed weights ----
 
     def _pack_weight(self, step: Step) -> None:
-        """Packs the constant weight of a call, if the device prefers this. The program then keeps the plain weight only
-        for other calls."""
+        """Packs the constant weight of a call, if the device prefers a packed weight. The program then keeps
+        the plain weight only if another call needs it."""
         place = WEIGHTS.get(step.op)
         weight = None if place is None else step.inputs[place]
         if not isinstance(weight, View) or not weight.storage.fixed or weight.size == 0:
@@ -199,7 +203,7 @@ class Program:
             plain = self._tensor(weight) if weight.storage.array is None else self._transient(weight)
             inputs[place] = plain
             form = bp.pack(step.op, place, *inputs, **named)
-        except (bp.Unsupported, bp.InvalidArgument):  # the call itself says what the device refuses
+        except (bp.Unsupported, bp.InvalidArgument):  # the call itself will report what the device refuses
             return
         self._forms[step] = form
         forms.append(form)
@@ -212,7 +216,7 @@ class Program:
         return True
 
     def _transient(self, view: View) -> bp.Tensor:
-        """Copies a constant to memory that is released after the packing."""
+        """Copies a constant to device memory that is released after the packing."""
         whole = to_device(self.stream, view.storage.array)
         return bp.Tensor(whole.buffer, view.dtype, view.shape, view.strides, view.offset)
 
@@ -220,13 +224,13 @@ class Program:
         return [each for place, each in enumerate(step.inputs) if step not in self._forms or place != WEIGHTS[step.op]]
 
     def packed(self, step: Step) -> bool:
-        """Returns whether the weight of a call is packed."""
+        """Returns whether the weight of the call is packed."""
         return step in self._forms
 
     # ---- Calls ----
 
     def _operands(self, step: Step, without: "Optional[int]" = None) -> "tuple[list, list]":
-        """Returns the operands of a call, and None for the input `without`."""
+        """Returns the inputs and outputs of a call. The input at the index `without` is None."""
         shape, form = step.outputs[0].shape, self._forms.get(step)
         inputs = [None if place == without else
                   form if form is not None and place == WEIGHTS[step.op] else
@@ -248,7 +252,7 @@ class Program:
 
     @property
     def unplanned_bytes(self) -> int:
-        """Bytes of the tensors if each had memory of its own."""
+        """Number of bytes that the tensors would need if each had its own memory."""
         found = {storage for step in self.steps for storage in memory.storages(step.inputs + step.outputs) if not storage.fixed}
         return sum(storage.bytes for storage in found)
 
@@ -260,7 +264,7 @@ class Program:
     # ---- Runs ----
 
     def copy_in(self, arrays: "dict[str, Any]") -> None:
-        """Copies the inputs to the device."""
+        """Copies the values of the inputs to the device."""
         self.stream.wait()  # an earlier launch may still read the inputs
         for (name, place), tensor in self.inputs.items():
             array = arrays[name] if place is None else arrays[name][place]
@@ -272,12 +276,12 @@ class Program:
                 tensor.copy_from(plain.view(np.uint16) if tensor.dtype == "bf16" else plain)
 
     def launch(self) -> None:
-        """Enqueues all calls. The caller has copied the inputs."""
+        """Enqueues all calls. The caller must have copied the inputs."""
         if self.graph is not None:
             self.graph.launch()
 
     def results(self) -> "list[Any]":
-        """Copies the outputs to the host. Waits."""
+        """Waits for the device, and copies the outputs to the host."""
         self.stream.wait()
         return [self._read(each) for each in self._template]
 

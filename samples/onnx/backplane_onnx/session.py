@@ -19,10 +19,11 @@ MAX_PROGRAMS = 32
 
 
 class Session:
-    """A model on a device. The first run with new shapes traces, plans and records; later runs only launch.
+    """A model on a device. The first run with new shapes traces, plans and records a program; later runs only
+    launch it.
 
-    A program is valid for the shapes of the inputs, and for the values of the inputs that `host_inputs` names. Any
-    thread may call `run`; calls run one after another."""
+    A program is valid for the shapes of the inputs, and for the values of the inputs that `host_inputs` names.
+    Several threads may call run(); the calls then run one after another."""
 
     def __init__(self, model: "str | os.PathLike[str] | bytes | ModelProto | Model", device: "bp.Device | str | None" = None) -> None:
         self.model = model if isinstance(model, Model) else loading.load(model)
@@ -37,14 +38,15 @@ class Session:
         self.input_names = [each.name for each in graph.input if each.name not in constants]
         self.output_names = [each.name for each in graph.output]
         self.host_inputs: "set[str]" = set()
-        # {name of a tensor input: (dtype, extents or None)}. Reading these values from the file's format is slow.
+        # {name of a tensor input: (dtype, extents or None)}, stored because reading these values from the
+        # protobuf message is slow.
         self._kinds = {name: self._kind(each.type.tensor_type) for name, each in self._declared.items() if each.type.HasField("tensor_type")}
 
     # ---- Inputs ----
 
     def declared(self, name: str) -> "tuple[np.dtype, tuple[Optional[int], ...]]":
-        """Returns the dtype and the extents of an input, and None for an extent that a run determines. Raises
-        InputError."""
+        """Returns the dtype and the extents of an input. An extent is None if each run may choose it. Raises
+        InputError if Backplane does not have the dtype."""
         kind = self._declared[name].type.tensor_type
         dtype = dtypes.array_type(kind.elem_type)
         if dtype is None:
@@ -65,7 +67,8 @@ class Session:
         return {name: self._checked_value(name, value) for name, value in feeds.items()}
 
     def _checked_value(self, name, value):
-        """Returns an array, a list of arrays for a sequence, or None for an empty optional."""
+        """Checks the value of an input. Returns an array, a list of arrays for a sequence, or None for an empty
+        optional."""
         if name in self._kinds and type(value) is np.ndarray:
             wanted, extents = self._kinds[name]
             if value.dtype == wanted and (extents is None or len(extents) == value.ndim and
@@ -102,7 +105,7 @@ class Session:
     # ---- Programs ----
 
     def program(self, feeds: "Mapping[str, Any]") -> Program:
-        """Returns the program for the shapes of the inputs, and traces and records it first if necessary."""
+        """Returns the program for the shapes of the inputs. Traces and records it first if it does not exist."""
         return self._program(self._checked(feeds))
 
     def _program(self, arrays):
@@ -143,13 +146,13 @@ class Session:
 
     @property
     def calls(self) -> int:
-        """Number of calls of the device in all programs."""
+        """Number of device calls in all programs."""
         return sum(len(each.once) + len(each.steps) for each in self._programs.values())
 
     # ---- Runs ----
 
     def run(self, feeds: "Mapping[str, Any]", outputs: "Optional[list[str]]" = None) -> "list[Any]":
-        """Runs the model with {name of an input: array}. Returns the outputs as arrays."""
+        """Runs the model. `feeds` is {name of an input: array}. Returns the outputs as arrays."""
         arrays = self._checked(feeds)
         wrong = [name for name in outputs or () if name not in self.output_names]
         if wrong:

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes the tables of README.md from runs of the cases of onnx.backend.test:
+"""Runs the cases of onnx.backend.test, and writes the tables of README.md:
 
-    python3 -m backplane_onnx.table README.md [--device DEVICE]... [--check]
-    python3 -m backplane_onnx.table README.md --others --device DEVICE...
+   python3 -m backplane_onnx.table README.md [--device DEVICE]... [--check]
+   python3 -m backplane_onnx.table README.md --others --device DEVICE...
 
-With --check, the script compares the page with the runs, and changes nothing. With --others, it writes the short table
-of devices that not every machine has."""
+With --check, the script compares the page with the runs, and does not change the page. With --others, it writes
+the short table of devices that not every machine has."""
 import argparse
 import re
 import sys
@@ -31,7 +31,7 @@ def outcomes(device_name: str) -> "list[tuple[str, str, str, str]]":
 
 
 def reason_of(message: str) -> str:
-    """Returns the reason of a refusal without the names of one case."""
+    """Returns the reason of a refusal, without the names that belong to one case."""
     found = re.search(r"has the type (\w+)|no dtype for (\w+)", message)
     if found:
         return f"dtype {found[1] or found[2]}"
@@ -44,7 +44,7 @@ def reason_of(message: str) -> str:
 
 
 def counts_of(runs: "dict[str, list]") -> "list[str]":
-    """Returns the table of outcomes."""
+    """Returns the lines of the table of outcomes."""
     lines = [f"Cases of onnx {onnx.__version__}:", "", "| device | cases | " + " | ".join(OUTCOMES) + " | passed | without a call |",
              "|---|" + "--:|" * (len(OUTCOMES) + 3)]
     for device, rows in runs.items():
@@ -55,7 +55,7 @@ def counts_of(runs: "dict[str, list]") -> "list[str]":
 
 
 def text_of(runs: "dict[str, list]") -> "list[str]":
-    """Returns the table of outcomes, and the cases that do not pass."""
+    """Returns the lines of the table of outcomes, and of the tables of cases that do not pass."""
     lines = counts_of(runs)
     lines += ["", "Cases that are not supported, by operator and reason:", "", "| operator | cases | reasons |", "|---|--:|---|"]
     first = next(iter(runs.values()))
@@ -97,8 +97,8 @@ def main(arguments: "Optional[list[str]]" = None) -> int:
 
 
 def comparable(page: str) -> "list[str]":
-    """Returns the lines of a page in which the outcomes pass and rounding are one, because the last bits of a result
-    may depend on the processor."""
+    """Returns the lines of a page with the outcomes pass and rounding added together. Which of the two a case
+    has may depend on the processor, because the last bits of a result may."""
     def merged(match: "re.Match[str]") -> str:
         passed, unsupported, rounding, rest = match.groups()
         return f"{int(passed) + int(rounding)} | {unsupported} | {rest}"
@@ -108,7 +108,8 @@ def comparable(page: str) -> "list[str]":
 
 
 def same(page: str, new: str, name: str) -> int:
-    """Prints the lines of a page that a run contradicts. Returns the exit code."""
+    """Prints the lines of a page that differ from the new page. Returns the exit code: 0 if the pages are
+    equal, otherwise 1."""
     old_lines, new_lines = comparable(page), comparable(new)
     for old, now in [(old, now) for old, now in zip(old_lines, new_lines) if old != now][:10]:
         print(f"{name} states\n  {old}\nand the run gives\n  {now}\nrun python3 -m backplane_onnx.table {name}")

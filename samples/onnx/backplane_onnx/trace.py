@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Traces a model for given shapes: runs the mapping of each node, and collects the calls of operators that the mappings
-append."""
+"""Traces a model for given input shapes: runs the mapping of each node. The mappings append calls of operators,
+which the trace collects."""
 from math import prod
 from typing import Any, Iterable, Mapping, Optional
 
@@ -16,13 +16,13 @@ from .registry import MAPPINGS
 from .values import Sequence, Value
 from .views import Storage, View
 
-MAX_VISITS = 200_000  # greatest number of nodes, including the bodies of loops and functions
+MAX_VISITS = 200_000  # maximum number of traced nodes, including those in loops and functions
 
 mapping.load_all()
 
 
 def describe(node: NodeProto) -> str:
-    """Returns the text that names a node in messages."""
+    """Returns the description of a node for messages."""
     domain = f"{node.domain}." if node.domain else ""
     name = node.name or next((output for output in node.output if output), "")
     return f"node {name!r} ({domain}{node.op_type})"
@@ -37,21 +37,21 @@ class Traced:
 
 
 class Tracer:
-    """Traces one model. `inputs` is {name: (element type, shape)}, with a list for a sequence
-    and None for an empty optional; `known` has the values of inputs that the host
-    reads."""
+    """Traces one model. `inputs` is {name: (element type, shape)}. Instead of such a pair, there is a list of
+    pairs for a sequence, and None for an empty optional. `known` contains the values of the inputs that the
+    host reads."""
 
     def __init__(self, model: Model, inputs: "Mapping[str, Any]", known: "Mapping[str, np.ndarray]") -> None:
         self.model, self.builder, self.known = model, Builder(), known
-        self.inputs: "dict[tuple[str, Optional[int]], View]" = {}  # (name, index in a sequence)
-        self.origins: "list[tuple[str, str, list[Step]]]" = []  # (node, how it is mapped, its calls)
+        self.inputs: "dict[tuple[str, Optional[int]], View]" = {}  # the key is (name, index in a sequence or None)
+        self.origins: "list[tuple[str, str, list[Step]]]" = []  # (description of a node, how it is mapped, its calls)
         self.depth = self.visits = 0
         self.shapes = inputs
 
     # ---- Values ----
 
     def view(self, value: Value) -> View:
-        """Returns the tensor on the device."""
+        """Returns a value as a tensor on the device."""
         if value.view is None:
             if value.host is None or dtypes.of_onnx(value.kind) is None:
                 raise Refusal(f"Backplane has no dtype for {dtypes.onnx_name(value.kind)}, the type of {value.name!r}")
@@ -60,7 +60,8 @@ class Tracer:
         return value.view
 
     def _input(self, name, shape, place=None):
-        """Returns an input. `shape` is (element type, extents), a list of these for a sequence, or None."""
+        """Makes the value of an input. `shape` is (element type, extents), a list of such pairs for a sequence,
+        or None."""
         if shape is None:
             return None
         if isinstance(shape, list):
@@ -87,7 +88,8 @@ class Tracer:
         return Traced(self.builder, self.inputs, outputs, self.origins)
 
     def graph(self, graph: Any, scope: "dict[str, Any]") -> "list[Any]":
-        """Traces a graph in a scope {name: value}. Returns the values of its outputs."""
+        """Traces a graph. `scope` is {name: value} and receives the results. Returns the values of the graph's
+        outputs."""
         for tensor in graph.initializer:
             if tensor.name not in scope or self.depth:
                 array = self.model.array(tensor) if self.depth else self.model.constant(tensor)
@@ -104,7 +106,7 @@ class Tracer:
         return scope[name]
 
     def nodes(self, nodes: "Iterable[NodeProto]", scope: "dict[str, Any]", wanted: "Iterable[str]", opsets: "Mapping[str, int]") -> None:
-        """Traces the nodes that the wanted tensors need, in the order of the model."""
+        """Traces the nodes on which the tensors `wanted` depend, in the order of the model."""
         nodes = list(nodes)
         needed, used = set(wanted), [False] * len(nodes)
         for place in range(len(nodes) - 1, -1, -1):
@@ -162,7 +164,7 @@ class Tracer:
         return result  # a Value, a Sequence, or an empty optional
 
     def _results(self, proto, inputs, scope, opsets):
-        """Returns the outputs of a node, and how they are computed."""
+        """Returns the outputs of a node, and a text that states how they are computed."""
         domain = "" if proto.domain == "ai.onnx" else proto.domain
         opset = opsets.get(domain, 1)
         if not domain:
@@ -190,7 +192,7 @@ class Tracer:
     # ---- Functions ----
 
     def function(self, function: FunctionProto, call: NodeProto, inputs: "list[Any]") -> "list[Any]":
-        """Traces the body of a function in a scope of its own."""
+        """Traces the body of a function in a separate scope."""
         if self.depth >= MAX_DEPTH:
             raise Refusal(f"functions are nested more than {MAX_DEPTH} levels deep")
         scope = dict(zip(function.input, inputs + [None] * len(function.input)))
@@ -208,8 +210,8 @@ class Tracer:
 
 
 def _carried_kind(node: NodeProto, place: int, inputs: "list[Any]", opset: int) -> "Optional[int]":
-    """Returns the element type of an output that a wider dtype carries, or None. The schema states which input has the
-    same type."""
+    """Returns the element type of an output if a wider dtype carries this type. Otherwise returns None. The
+    operator's schema states which input has the same type as the output."""
     if not any(isinstance(each, Value) and dtypes.is_carried(each.kind) for each in inputs):
         return None
     try:
@@ -223,14 +225,14 @@ def _carried_kind(node: NodeProto, place: int, inputs: "list[Any]", opset: int) 
     return None
 
 
-# Attributes without an effect on the outputs that the mappings compute.
+# Attributes that do not affect the outputs that the mappings compute.
 _WITHOUT_EFFECT = {"consumed_inputs", "kernel_shape", "seed", "output_dtype", "stash_type", "saturate", "storage_order", "spatial",
                    "num_outputs", "precision", "qk_matmul_output_mode", "softmax_precision"}
 
 
 def _check_attributes(node: Node, proto: NodeProto) -> None:
-    """Refuses attributes that the mapping did not read, such as those of later opsets, unless they have the default
-    value."""
+    """Raises Refusal if the mapping has not read an attribute, for example one of a later opset. Attributes
+    with their default value are permitted."""
     for name in node.attributes.unread - _WITHOUT_EFFECT:
         try:
             default = defs.get_schema(proto.op_type, node.opset, proto.domain).attributes[name].default_value
@@ -252,7 +254,7 @@ def _listed(results: Any) -> "list[Any]":
 
 
 def _with_attributes(node: NodeProto, attributes: "Mapping[str, AttributeProto]") -> NodeProto:
-    """Returns a node of a function's body whose attributes have the values of the call."""
+    """Returns a node of a function's body, with attributes whose values come from the call of the function."""
     if not any(each.ref_attr_name for each in node.attribute):
         return node
     out = NodeProto()
@@ -269,7 +271,7 @@ def _with_attributes(node: NodeProto, attributes: "Mapping[str, AttributeProto]"
 
 
 def _function_of(proto: NodeProto, inputs: "list[Any]", opset: int) -> "Optional[FunctionProto]":
-    """Returns the body by which ONNX defines an operator, or None."""
+    """Returns the function by which ONNX defines an operator, or None if there is none."""
     try:
         schema = defs.get_schema(proto.op_type, opset, proto.domain)
     except defs.SchemaError:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Values of a trace: tensors of the device, and tensors whose contents the host knows."""
+"""Values of a trace: tensors on the device, and tensors whose contents the host knows."""
 from typing import Optional
 
 import numpy as np
@@ -11,9 +11,10 @@ from .views import View
 class Value:
     """A tensor of the model during a trace.
 
-    `host` is the tensor's value if the host knows it: a constant of the model, or arithmetic of shapes. `view` is the
-    tensor on the device. `origin` names the graph inputs from which the host could compute the value, or is None if
-    only the device can. `kind` is the element type of ONNX."""
+    `host` is the tensor's value if the host knows it, for example because it is a constant of the model or the
+    result of shape arithmetic. `view` is the tensor on the device. `origin` is the set of graph inputs from
+    which the host could compute the value, or None if only the device can compute it. `kind` is the element
+    type of ONNX."""
 
     __slots__ = ("name", "kind", "shape", "host", "view", "origin")
 

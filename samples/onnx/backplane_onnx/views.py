@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Views of memory that is not allocated yet. A trace makes views, and the memory plan later places their storage."""
+"""Views of memory that is not allocated yet. A trace makes views, and the module `memory` later gives each
+storage its place."""
 from math import prod
 from typing import Any, Optional, Sequence
 
@@ -7,10 +8,10 @@ from . import dtypes
 
 
 class Storage:
-    """Contiguous memory of one tensor.
+    """Contiguous memory for one tensor.
 
-    `array` is the value of a constant. `role` is "constant" (copied from the model), "input" (copied at each run), or
-    "computed". The memory plan sets the other members."""
+    `array` is the value of a constant. `role` is "constant" (copied from the model), "input" (copied at each
+    run), or "computed". The module `memory` sets the other members."""
 
     __slots__ = ("bytes", "role", "label", "array", "fixed", "offset")
 
@@ -29,7 +30,8 @@ def dense_strides(shape: "Sequence[int]") -> "tuple[int, ...]":
 
 
 class View:
-    """A storage with an offset in bytes, a dtype, a shape, and strides in elements. Methods copy nothing."""
+    """A part of a storage: an offset in bytes, a dtype, a shape, and strides in elements. The methods return
+    new views, and copy no elements."""
 
     __slots__ = ("storage", "dtype", "shape", "strides", "offset")
 
@@ -67,7 +69,7 @@ class View:
         return self._with(shape, strides)
 
     def slice(self, axis: int, start: int, count: int, step: int = 1) -> "View":
-        """Returns the elements start, start + step, ... along an axis. The step may be negative."""
+        """Returns a view of the elements start, start + step, ... along an axis. The step may be negative."""
         axis %= self.rank
         shape, strides = list(self.shape), list(self.strides)
         elements = start * strides[axis] if count else 0
@@ -75,7 +77,7 @@ class View:
         return self._with(shape, strides, elements)
 
     def select(self, axis: int, index: int) -> "View":
-        """Returns one position of an axis, without the axis."""
+        """Returns a view of the elements at one index of an axis, without this axis."""
         axis %= self.rank
         part = self.slice(axis, index, 1)
         return part._with(part.shape[:axis] + part.shape[axis + 1:], part.strides[:axis] + part.strides[axis + 1:])
@@ -93,7 +95,7 @@ class View:
         return self._with([self.shape[d] for d in keep], [self.strides[d] for d in keep])
 
     def reinterpret(self, dtype: str) -> "View":
-        """Returns the same bits with another dtype of the same size."""
+        """Returns a view of the same bits with another dtype of the same size."""
         return View(self.storage, dtype, self.shape, self.strides, self.offset)
 
 

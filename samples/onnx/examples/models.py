@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Builds whole models with random weights, and compares and times them against ONNX Runtime:
+"""Builds whole models with random weights, compares their outputs with those of ONNX Runtime, and times both
+runtimes:
 
-    models.py [--device DEVICE]... [--size small|full] [--only NAME] [--seconds S] [--threads N] [--save FOLDER]
+   models.py [--device DEVICE]... [--size small|full] [--only NAME] [--seconds S] [--threads N] [--save FOLDER]
 
-The models have the shapes of a digits CNN, ResNet-50, BERT, GPT and U-Net. `small` has smaller images, layers and
-widths."""
+The models have the shapes of a digits CNN, ResNet-50, BERT, GPT and U-Net. With `small`, images, layers and
+widths are smaller."""
 import argparse
 import os
 import sys
@@ -18,7 +19,7 @@ OPSET = 17
 
 
 class Maker:
-    """Collects nodes and random weights of a graph."""
+    """Collects the nodes and the random weights of a graph."""
 
     def __init__(self, seed: int = 1) -> None:
         self.random = np.random.default_rng(seed)
@@ -74,7 +75,8 @@ def digits(full: bool) -> "tuple[ModelProto, dict]":
 
 
 def resnet(full: bool) -> "tuple[ModelProto, dict]":
-    """ResNet-50: blocks of 3, 4, 6 and 3 bottlenecks. `small` has a smaller image and a quarter of the channels."""
+    """Makes ResNet-50, with 3, 4, 6 and 3 bottlenecks. With `small`, the image is smaller, and there are a
+    quarter of the channels."""
     m, side, width = Maker(), 224 if full else 64, 64 if full else 16
     x = m.add("Relu", m.batch_norm(m.conv("x", 3, width, 7, 2, bias=False), width))
     x = m.add("MaxPool", x, kernel_shape=[3, 3], strides=[2, 2], pads=[1, 1, 1, 1])
@@ -94,7 +96,7 @@ def resnet(full: bool) -> "tuple[ModelProto, dict]":
 
 
 def attention(m: Maker, x: str, width: int, heads: int, mask: str, batch: int, length: int) -> str:
-    """Attention as exporters write it: shapes are computed from the input's shape."""
+    """Adds an attention as exporters write it: nodes compute the shapes from the shape of the input."""
     shape = m.add("Shape", x)
     rows, columns = m.add("Gather", shape, m.numbers(0), axis=0), m.add("Gather", shape, m.numbers(1), axis=0)
     split = m.add("Concat", rows, columns, m.numbers(heads), m.numbers(width // heads), axis=0)

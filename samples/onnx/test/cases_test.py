@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs all cases of onnx.backend.test on each device. README.md must state the outcomes."""
+"""Runs all cases of onnx.backend.test on each device. The outcomes must be those that README.md states."""
 import contextlib
 import io
 import os

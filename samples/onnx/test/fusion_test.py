@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests that neighbouring calls become one call, and that results stay the same."""
+"""Tests that groups of calls become one call, and that the results remain the same."""
 import numpy as np
 from onnx import helper, shape_inference
 
@@ -29,7 +29,7 @@ LAST = {"half at the end": [node("Mul", "x c", "d"), node("Mul", "d half", "y")]
 
 
 def model_of(nodes, inputs, outputs, constants):
-    """Makes a model with outputs whose shapes ONNX infers."""
+    """Makes a model. ONNX infers the shapes of its outputs."""
     inferred = shape_inference.infer_shapes(model(nodes, inputs, {nodes[-1].output[0]: (FLOAT, None)}, constants)).graph
     ranks = {each.name: len(each.type.tensor_type.shape.dim) for each in [*inferred.value_info, *inferred.output]}
     return model(nodes, inputs, {name: (FLOAT, [None] * ranks[name]) for name in outputs}, constants)
@@ -40,12 +40,12 @@ class FusionTest(DeviceTest):
         return Session(model_of(nodes, {name: (FLOAT, list(value.shape)) for name, value in inputs.items()}, outputs, constants), self.device)
 
     def calls(self, nodes, inputs, constants):
-        """Returns the calls of a model whose output is that of the last node."""
+        """Returns the operators of the calls of a model. Its only output is that of the last node."""
         return [step.op for step in self.session(nodes, inputs, [nodes[-1].output[0]], constants).program(inputs).steps]
 
     def run_both(self, nodes, inputs, output, constants, calls):
-        """Checks the calls of a model, and that its output equals that of a model in which nothing is fused, because
-        each result is an output."""
+        """Checks the calls of a model. Compares its output with the output of a second model, in which nothing
+        is fused because each node's result is an output."""
         names = [each.output[0] for each in nodes]
         fused, plain = (self.session(nodes, inputs, outputs, constants) for outputs in ([output], names))
         self.assertEqual([step.op for step in fused.program(inputs).steps], calls)

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Runs mutated ONNX files for a time, and looks for crashes, hangs and exceptions of a wrong class:
+"""Runs mutated ONNX files for a given time, and looks for crashes, hangs and exceptions of a wrong class:
 
-    fuzz.py SECONDS [--device reference:0] [--seed N]
+   fuzz.py SECONDS [--device reference:0] [--seed N]
 
-A worker process runs the files with a limit of memory. Each file must run, or raise an OnnxError or a backplane.Error.
-After a failure, the script prints the seed of the file and continues with the next one."""
+A worker process with a memory limit runs the files. Each file must run, or raise an OnnxError or a
+backplane.Error. After a failure, the script prints the seed of the file, and continues with the next file."""
 import argparse
 import os
 import random
@@ -21,7 +21,7 @@ from onnx import ModelProto, TensorProto
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../examples"))
 
-MEMORY = 3 << 30  # bytes of address space
+MEMORY = 3 << 30  # limit of the worker's address space, in bytes
 HANG_S = float(os.environ.get("BACKPLANE_ONNX_HANG_S", "30"))
 NUMBERS = (0, 1, -1, 2, 7, 64, 255, 2**31 - 1, 2**31, -2**31, 2**40, 2**62, 2**63 - 1, -2**63)
 
@@ -29,7 +29,7 @@ NUMBERS = (0, 1, -1, 2, 7, 64, 255, 2**31 - 1, 2**31, -2**31, 2**40, 2**62, 2**6
 # ---- Mutations -----------------------------------------------------------------------------------
 
 def base_models():
-    """Returns the bytes and the inputs of models with many operators."""
+    """Returns the bytes and the inputs of unmodified models, which contain many operators."""
     import models
     from backplane_onnx.cases import all_cases
     found = [(proto.SerializeToString(), feeds) for proto, feeds in (make(False) for make in models.MODELS.values())]
@@ -64,7 +64,8 @@ def mutate_bytes(data, rng, other):
 
 
 def mutate_model(data, rng):
-    """Changes fields of the model, so that more of the code behind the parser runs."""
+    """Changes fields of a valid model instead of bytes, so that more files pass the parser and reach later
+    code."""
     model = ModelProto.FromString(data)
     graph = model.graph
     for _ in range(rng.choice((1, 1, 2, 4))):
@@ -130,7 +131,7 @@ def mutated(bases, seed):
 # ---- Runs ----------------------------------------------------------------------------------------
 
 def defect(rng):
-    """Simulates a defect for some files, if the test of this script requests this."""
+    """Simulates a defect for some files, if the test of this script requests it."""
     kind = os.environ.get("BACKPLANE_ONNX_DEFECT")
     if kind and rng.random() < 0.1:
         if kind == "crash":
@@ -141,13 +142,13 @@ def defect(rng):
 
 
 def run_one(data, feeds, rng, device):
-    """Returns the class of the outcome. Other exceptions than those of the packages pass through."""
+    """Returns the class of the outcome of a file. Does not catch exceptions that are not allowed."""
     import backplane as bp
     from backplane_onnx import OnnxError, Session
     try:
         session = Session(data, device)
         given = {name: array for name, array in feeds.items() if name in session.input_names or rng.random() < 0.1}
-        for name in session.input_names:  # inputs that the mutation added or changed
+        for name in session.input_names:  # chooses values for inputs that the mutation added or changed
             if name not in given or rng.random() < 0.3:
                 kind, extents = session.declared(name)
                 shape = [3 if extent is None or not 0 <= extent < 500 else extent for extent in extents]
@@ -160,7 +161,7 @@ def run_one(data, feeds, rng, device):
 
 
 def work(bases, seed, device_name, pipe):
-    """Runs files forever, and writes a line before and after each of them."""
+    """Runs files without end. Writes a line to the pipe before and after each file."""
     import traceback
 
     import backplane as bp

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs mutated files for 8 seconds, and checks that the script notices crashes, hangs and wrong exceptions."""
+"""Runs mutated files for 8 seconds. Also checks that fuzz.py notices crashes, hangs and wrong exceptions."""
 import os
 import subprocess
 import sys

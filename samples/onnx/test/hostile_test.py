@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests files that are broken or hostile. Each raises an exception with the cause, and the command exits with a
-code."""
+"""Tests broken and hostile files. Each file must raise an exception that states the cause, and the command must
+return the right exit code."""
 import os
 import subprocess
 import sys

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests the order of images in memory, and the memory that elementwise calls overwrite."""
+"""Tests the order of images in memory, and elementwise calls that overwrite an input."""
 import unittest
 
 import numpy as np
@@ -18,7 +18,8 @@ def weight(*shape):
 
 
 def session(device, nodes, outputs):
-    """Makes a model with an input of shape [2, 16, 12, 10]. A node is (operator, inputs, outputs, attributes)."""
+    """Makes a session for a model whose input has the shape [2, 16, 12, 10]. A node is (operator, inputs,
+    outputs, attributes)."""
     graph = [helper.make_node(op, inputs.split(), made.split(), **attributes) for op, inputs, made, attributes in nodes]
     used = {name: array for name, array in CONSTANTS.items() if any(name in node.input for node in graph)}
     return Session(model(graph, {"x": (FLOAT, [2, 16, 12, 10])}, {name: (FLOAT, [None] * rank) for name, rank in outputs.items()}, used, 13), device)
@@ -37,8 +38,8 @@ def images(program, op):
 
 class LayoutTest(unittest.TestCase):
     def outputs_agree(self, nodes, outputs, staged=False):
-        """Returns the program on onednn, whose outputs equal those of the reference device. Unless `staged` is set,
-        core copies no operand."""
+        """Checks that the outputs on onednn equal those on the reference device, and returns the program on
+        onednn. Unless `staged` is set, also checks that core copies no operand."""
         with bp.open("reference:0") as first, bp.open("onednn:0") as second:
             plain, fast = session(first, nodes, outputs), session(second, nodes, outputs)
             for _ in range(2):
@@ -57,7 +58,7 @@ class LayoutTest(unittest.TestCase):
         program = self.outputs_agree(CHAIN, {"d": 4})
         first, second = images(program, "conv")
         self.assertEqual((first[0][1], first[1][1]), (120, 1))  # the program's input is dense
-        self.assertEqual((second[0][1], second[1][1]), (1, 20))  # and so is its output
+        self.assertEqual((second[0][1], second[1][1]), (1, 20))  # the program's output is dense
         self.assertEqual([strides[1] for strides in images(program, "max_pool")[0]], [1, 1])
 
     def test_an_image_that_is_read_as_a_matrix_stays_dense(self):
@@ -76,7 +77,7 @@ class LayoutTest(unittest.TestCase):
         program = self.outputs_agree(nodes, {"d": 4})
         place = {step.op: (step.inputs[0].storage.offset, step.outputs[0].storage.offset) for step in program.steps}
         self.assertEqual(place["sigmoid"][0], place["sigmoid"][1])
-        self.assertNotEqual(place["exp"][0], place["exp"][1])  # add reads the input of exp
+        self.assertNotEqual(place["exp"][0], place["exp"][1])  # add still reads the input of exp
         self.assertEqual(place["add"][0], place["add"][1])
 
     def test_strides_of_parts(self):

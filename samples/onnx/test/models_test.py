@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compares whole models with random weights with ONNX Runtime, on each device."""
+"""Compares the outputs of whole models with random weights with those of ONNX Runtime, on each device."""
 import unittest
 
 import backplane as bp
@@ -19,7 +19,7 @@ class ModelsTest(unittest.TestCase):
             for device in devices:
                 with self.subTest(model=name, device=device), bp.open(device) as opened:
                     session = Session(proto, opened)
-                    for _ in range(2):  # the first run records, and the second run replays
+                    for _ in range(2):  # the first run records, and the second run launches the recorded graph
                         self.assertLess(difference(session.run(feeds), expected), 1e-4)
                     self.assertEqual(session.host_inputs, set())
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Helpers of the tests."""
+"""Helpers of the tests of this folder."""
 import os
 import sys
 import unittest
@@ -18,7 +18,7 @@ devices = os.environ.get("BACKPLANE_ONNX_DEVICES", "reference:0").split()
 
 
 def model(nodes, inputs, outputs, constants=None, opset=17, functions=(), domains=()):
-    """Makes a model. Inputs and outputs are {name: (element type, shape)}."""
+    """Makes a model. `inputs` and `outputs` are {name: (element type, shape)}."""
     def infos(values):
         return [helper.make_tensor_value_info(name, kind, shape) for name, (kind, shape) in values.items()]
     tensors = [numpy_helper.from_array(np.asarray(array), name) for name, array in (constants or {}).items()]
@@ -37,7 +37,8 @@ class DeviceTest(unittest.TestCase):
         cls.device.close()
 
     def message(self, error, parts, function, *arguments, **named):
-        """Checks that a call raises an exception of class `error`, and that its text contains each of the parts."""
+        """Checks that a call raises an exception of the class `error`, and that its message contains all
+        `parts`."""
         with self.assertRaises(error) as caught:
             function(*arguments, **named)
         for part in parts:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests sessions: replay, shapes, values that the host reads, memory, folding, control flow, inputs, fork and the
-backend."""
+"""Tests sessions: repeated runs, shapes, values that the host reads, memory, folding, control flow, inputs,
+fork and the interface of onnx.backend."""
 import os
 import unittest
 import unittest.mock

@@ -25,12 +25,12 @@ _ops = torch.ops.backplane
 
 
 def devices():
-    """Returns the names "plugin:index" of all devices, in the order of `backplane:0`, `backplane:1` ..."""
+    """Returns the names "plugin:index" of all devices. Entry i is the name of `backplane:i`."""
     return list(_ops.devices())
 
 
 def device(name):
-    """Returns the torch.device of the device "plugin:index", or of the plugin's device 0."""
+    """Returns the torch.device for the name "plugin:index". The name "plugin" means "plugin:0"."""
     wanted = name if ":" in name else f"{name}:0"
     names = devices()
     if wanted not in names:
@@ -45,12 +45,13 @@ def _explanation(names):
 
 
 def unusable_plugins():
-    """Returns a line with the reason for each plugin that was found and has no usable device."""
+    """Returns a line for each plugin that was found but has no usable device. The line states the reason."""
     return list(_ops.unusable_plugins())
 
 
 def fallbacks():
-    """Returns the number of calls that ran on the CPU, by operator. The result is empty if there was none."""
+    """Returns a dictionary with the number of calls of each operator that ran on the CPU. It is empty if there
+    was none."""
     return dict(_ops.fallbacks())
 
 
@@ -65,7 +66,7 @@ def forbid_fallbacks(forbidden=True):
 
 
 def device_stats(device=None):
-    """Returns libbackplane's counters of an opened device: executions, plans, memory."""
+    """Returns libbackplane's counters of an open device: executions, plans and memory."""
     return dict(_ops.device_stats(backend.index_of(device)))
 
 

@@ -9,8 +9,8 @@ _parent = os.getpid()
 
 
 def index_of(device=None):
-    """Returns the index of a device. `device` is an index, a torch.device, a name such as "backplane:1", or None, which
-    means the current device."""
+    """Returns the index of a device. `device` is an index, a torch.device, or a name such as "backplane:1".
+    None means the current device."""
     if isinstance(device, int):
         return device
     index = torch.device(device).index if device is not None else None
@@ -38,7 +38,7 @@ def set_device(device):
 
 
 class device(torch.accelerator.device_index):
-    """Makes a device the current device within a `with` statement."""
+    """Makes a device the current device within a `with` block."""
 
     def __init__(self, device):
         super().__init__(index_of(device))
@@ -53,7 +53,8 @@ def current_stream(device=None):
 
 
 def _is_in_bad_fork():
-    """Returns whether this process was forked after the import. It then cannot use devices that its parent opened."""
+    """Returns whether this process was forked after it imported the module. The process then cannot use devices
+    that its parent opened."""
     return os.getpid() != _parent
 
 

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Trains a convolutional network on 1,797 handwritten digits with a device that is chosen by name:
-digits_cnn.py [DEVICE] [--epochs N] [--seed N]. DEVICE is "plugin" or "plugin:index"; the default is the first device."""
+"""Trains a convolutional network on 1,797 handwritten digits, on a device that the command line names:
+digits_cnn.py [DEVICE] [--epochs N] [--seed N]. DEVICE is "plugin" or "plugin:index"; the default is the first
+device."""
 import argparse
 import gzip
 import math
@@ -17,7 +18,8 @@ data_file = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../digi
 
 
 def read_digits(seed):
-    """Returns images and labels of the training set and the test set. A fifth of the digits is the test set."""
+    """Returns the images and labels of the training set, and those of the test set. A fifth of the digits is
+    the test set."""
     with gzip.open(data_file, "rt", encoding="ascii") as file:
         table = torch.tensor([[int(number) for number in line.split(",")] for line in file])
     table = table[torch.randperm(len(table), generator=torch.Generator().manual_seed(seed))]

@@ -17,8 +17,8 @@ namespace {
 
 using c10::CachingDeviceAllocator::DeviceStats;
 
-// A count that several threads change. The fields of PyTorch's Stat are not atomic. Here, an allocation or
-// a release is one atomic addition, and a new peak is one more atomic operation.
+// A count that several threads change. The fields of PyTorch's Stat are not atomic, so this struct replaces
+// them. An allocation or a release is one atomic addition, and a new peak is one more atomic operation.
 struct Counter {
   std::atomic<int64_t> allocated{0}, freed{0}, peak{0};
   // The values of `allocated` and `freed` at the last reset.
@@ -47,8 +47,8 @@ struct Counter {
   }
 };
 
-// The allocations of tensors on one device. libbackplane's own counters include its workspaces, and
-// cannot be reset.
+// The allocations of tensors on one device. libbackplane's own counters are not suitable, because they include
+// its workspaces, and cannot be reset.
 struct Counters {
   Counter number, bytes;
   // Values of libbackplane's counters at the last reset.
@@ -83,7 +83,8 @@ class Allocator final : public c10::DeviceAllocator {
  public:
   c10::DataPtr allocate(size_t bytes) override { return allocate_on(current_device(), bytes); }
 
-  // Returns null, because the address and the context of a DataPtr differ here.
+  // Returns null. Raw allocation requires that the address of a DataPtr is also its context, which is not true
+  // of this allocator.
   c10::DeleterFnPtr raw_deleter() const override { return nullptr; }
 
   void copy_data(void* dst, const void* src, size_t bytes) const override {
@@ -115,7 +116,7 @@ class Allocator final : public c10::DeviceAllocator {
       counters.bytes.write_to(*bytes);
     auto& reserved = stats.reserved_bytes[static_cast<size_t>(c10::CachingAllocator::StatType::AGGREGATE)];
     reserved.current = static_cast<int64_t>(from.bytes_reserved);
-    reserved.peak = static_cast<int64_t>(from.bytes_reserved_peak);  // since the device was opened
+    reserved.peak = static_cast<int64_t>(from.bytes_reserved_peak);  // the peak since the device was opened
     stats.num_alloc_retries = static_cast<int64_t>(from.out_of_memory_retries - counters.retries.load());
     stats.num_device_alloc =
         static_cast<int64_t>(from.allocations - from.allocations_cached - counters.plugin_allocations.load());
@@ -130,7 +131,7 @@ class Allocator final : public c10::DeviceAllocator {
     counters.plugin_allocations.store(now.allocations - now.allocations_cached);
   }
   void resetPeakStats(c10::DeviceIndex index) override {
-    device_handle(index);  // raises for an index that does not exist
+    device_handle(index);  // raises an error if the index does not exist
     counters_of(index).number.reset_peak();
     counters_of(index).bytes.reset_peak();
   }
@@ -178,7 +179,7 @@ at::Tensor dense_tensor(at::IntArrayRef shape, at::ScalarType type, c10::Device 
 }
 
 c10::DeviceAllocator& allocator() {
-  static auto* const only = new Allocator;  // never destroyed, because tensors may outlive it
+  static auto* const only = new Allocator;  // never destroyed, because tensors may outlive static objects
   return *only;
 }
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Autocast: the operators that run in 16 bits, in f32, or in the widest dtype of their inputs are
-// those of PyTorch's own backends.
+// Autocast: the lists of operators that run in 16 bits, in f32, or in the widest dtype of their inputs. They
+// are the lists of PyTorch's own backends.
 #include <ATen/autocast_mode.h>
 #include <torch/library.h>
 
-// PyTorch's macros use names of this namespace.
+// PyTorch's macros use unqualified names of this namespace.
 namespace at::autocast {
 namespace {
 

@@ -53,7 +53,8 @@ Call::Call(uint32_t op, const at::Tensor& on) : device_(on.device()), call_{} {
 
 namespace {
 
-// Makes an absent operand. The library reads no extents beyond the rank, so these need no value.
+// Makes `view` an absent operand. Does not set the extents and strides, because the library reads none
+// beyond the rank.
 bph_tensor& cleared(bph_tensor& view) {
   std::memset(&view, 0, offsetof(bph_tensor, shape));
   return view;

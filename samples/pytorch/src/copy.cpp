@@ -16,7 +16,7 @@ namespace {
 
 bph_stream* stream_for(const at::Tensor& tensor) { return current_stream_handle(tensor.device().index()); }
 
-// Returns whether the elements of both tensors have the same order in memory, without gaps.
+// Returns whether both tensors have the same dtype, shape and strides, without gaps in memory.
 bool same_dense_layout(const at::Tensor& a, const at::Tensor& b) {
   return a.scalar_type() == b.scalar_type() && a.sizes() == b.sizes() && a.strides() == b.strides() &&
          a.is_non_overlapping_and_dense();
@@ -30,8 +30,8 @@ at::Scalar scalar_of(const void* address, at::ScalarType type) {
                         AT_EXPAND(AT_FLOAT8_TYPES), at::kComplexHalf, at::kHalf, at::kBool, at::kBFloat16);
 }
 
-// Copies between pinned memory and a device without waiting. Returns false if the copy must block,
-// or if the host's memory is pageable.
+// Enqueues a copy between pinned memory and a device, and does not wait. Does nothing and returns false if the
+// copy must block, or if the host's memory is pageable.
 bool copied_pinned(const at::Tensor& host, bool non_blocking, const at::Tensor& on, bool to_host) {
   if (!non_blocking || !host.is_pinned()) return false;
   const Memory pinned = memory_of(host), device = memory_of(on);
@@ -89,7 +89,7 @@ at::Tensor stored(at::Tensor tensor) {
 at::Tensor copy_from(const at::Tensor& self, const at::Tensor& dst, bool non_blocking) {
   if (dst.numel() == 0) return dst;
   const bool conjugates = self.is_conj() != dst.is_conj(), negates = self.is_neg() != dst.is_neg();
-  if (conjugates || negates) {  // on the CPU, because devices have no complex arithmetic
+  if (conjugates || negates) {  // computed on the CPU, because devices have no complex arithmetic
     const at::Tensor numbers = at::empty(self.sizes(), self.options().device(at::kCPU));
     numbers.copy_(stored(self));
     if (conjugates) numbers.conj_physical_();
@@ -115,7 +115,7 @@ at::Tensor copy_from_and_resize(const at::Tensor& self, const at::Tensor& dst) {
   return copy_from(self, dst, false);
 }
 
-// Reads the only element. Waits for the stream.
+// Reads the only element of a tensor. Waits for the stream.
 at::Scalar local_scalar(const at::Tensor& self) {
   if (const void* const address = host_address(self)) {
     call(bph_stream_wait, stream_for(self), BP_WAIT_FOREVER);
@@ -135,8 +135,8 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
   family.add<"_local_scalar_dense", local_scalar>();
 }
 
-// PyTorch would otherwise first materialise a conjugated or negated view with a copy, which would call _copy_from
-// again, without end.
+// Without these fallthroughs, PyTorch would first copy a conjugated or negated view to make it an ordinary
+// tensor. This copy would call _copy_from again, without end.
 TORCH_LIBRARY_IMPL(aten, Conjugate, library) { library.impl("_copy_from", torch::CppFunction::makeFallthrough()); }
 TORCH_LIBRARY_IMPL(aten, Negative, library) { library.impl("_copy_from", torch::CppFunction::makeFallthrough()); }
 
@@ -144,7 +144,7 @@ TORCH_LIBRARY_IMPL(aten, Negative, library) { library.impl("_copy_from", torch::
 
 void copy_on_device(const at::Tensor& to, const at::Tensor& from) {
   if (to.is_same(from) || to.numel() == 0) return;
-  // Copies the bytes of a dtype that Backplane lacks.
+  // Copies only the bytes, because Backplane does not have the dtype.
   if (same_dense_layout(to, from) && dtype_of(to.scalar_type()) == 0) {
     const Memory target = memory_of(to), source = memory_of(from);
     return call(bph_copy, stream_for(to), target.buffer, target.offset, source.buffer, source.offset,

@@ -6,7 +6,7 @@
 
 namespace backplane_torch {
 
-// Copies on the device, with conversion and broadcasting, to any strides.
+// Copies `from` to `to` on the device. Converts the dtype and broadcasts. `to` may have any strides.
 void copy_on_device(const at::Tensor& to, const at::Tensor& from);
 
 }  // namespace backplane_torch

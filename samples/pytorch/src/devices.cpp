@@ -24,13 +24,13 @@ struct DeviceEntry {
   const backplane::Plugin& plugin;
   uint32_t index;
   std::string name;
-  std::mutex mutex;  // protects `device` and `streams`; handles are readable without the mutex
+  std::mutex mutex;  // protects `device` and `streams`; threads read the handles without the mutex
   backplane::Device device;
   std::atomic<bph_device*> handle{nullptr};
   std::atomic<bool> host_memory{false};
   std::array<backplane::Stream, kStreams> streams;
   std::array<std::atomic<bph_stream*>, kStreams> stream_handles{};
-  std::array<std::atomic<uint32_t>, 2> next_pooled{};  // index of the next pooled stream, per priority
+  std::array<std::atomic<uint32_t>, 2> next_pooled{};  // number of the next pooled stream of each priority
 };
 
 struct Devices {
@@ -53,8 +53,9 @@ void add_plugin(Devices& devices, const std::string& name) {
   }
 }
 
-// The entries of `Devices`, which are found without the check of a static object. An element is null
-// until the devices have been found, and for an index that does not exist.
+// The entries of `Devices` by index. Reading this array is faster than calling devices(), whose static object
+// needs a check. An element is null until the devices have been found. It remains null if the index does not
+// exist.
 constinit std::array<std::atomic<DeviceEntry*>, kMaxDevices> known_entries{};
 
 DeviceEntry* known_entry(c10::DeviceIndex index) noexcept {
@@ -106,7 +107,7 @@ DeviceEntry& entry(c10::DeviceIndex index) {
   return entries[static_cast<size_t>(index)];
 }
 
-// Calls `body`, and converts a backplane::Error to an exception of PyTorch.
+// Calls `body`. Converts a backplane::Error that `body` throws to an exception of PyTorch.
 template <class Body>
 decltype(auto) converting(Body&& body) {
   try {

@@ -6,8 +6,8 @@
 
 namespace backplane_torch {
 
-// Names the ATen overload that this thread executes, such as "add.out". Messages of errors begin
-// with the name.
+// Names the ATen overload that this thread executes, such as "add.out". The messages of errors begin with this
+// name.
 class OverloadScope {
  public:
   explicit OverloadScope(const char* name) noexcept;
@@ -16,18 +16,18 @@ class OverloadScope {
   OverloadScope& operator=(const OverloadScope&) = delete;
 
  private:
-  const char*& current_;  // the thread's innermost overload
+  const char*& current_;  // the thread's variable with the name of its innermost overload
   const char* outer_;
 };
-// Returns the beginning of a message: "backplane: aten::add.out: ", or "backplane: " outside an
-// overload.
+// Returns the beginning of a message, such as "backplane: aten::add.out: ". If the thread executes no overload,
+// returns "backplane: ".
 std::string message_prefix();
 
-// OUT_OF_MEMORY becomes torch.OutOfMemoryError, UNSUPPORTED becomes NotImplementedError, and every
-// other status becomes RuntimeError.
+// Raises an exception. OUT_OF_MEMORY becomes torch.OutOfMemoryError, UNSUPPORTED becomes NotImplementedError,
+// and every other status becomes RuntimeError.
 [[noreturn]] void raise(bp_status status, const std::string& message);
 
-// Calls `function(arguments..., &error)` and raises unless the status is OK.
+// Calls `function(arguments..., &error)`. Raises an exception if the status is not OK.
 template <class Function, class... Arguments>
 void call(Function function, Arguments... arguments) {
   try {
@@ -37,7 +37,7 @@ void call(Function function, Arguments... arguments) {
   }
 }
 
-// Like `call`, but returns false for TIMEOUT and NOT_READY.
+// Like `call`, but returns false if the status is TIMEOUT or NOT_READY.
 template <class Function, class... Arguments>
 bool poll(Function function, Arguments... arguments) {
   try {

@@ -16,7 +16,7 @@ namespace {
 struct Fallbacks {
   std::mutex mutex;
   std::map<std::string, int64_t> counts;
-  std::set<std::string> warned;  // a reset of the counts does not repeat warnings
+  std::set<std::string> warned;  // operators that have already warned; a reset of the counts does not clear this set
   bool forbidden = false;
 };
 
@@ -25,8 +25,8 @@ Fallbacks& fallbacks() {
   return *all;
 }
 
-// Counts the fallback. Returns whether it is the first one of this operator. Raises NotImplementedError
-// if fallbacks are forbidden.
+// Counts a fallback of the operator `name`. Returns whether the operator has not warned before. Raises
+// NotImplementedError if fallbacks are forbidden.
 bool count(const std::string& name) {
   Fallbacks& all = fallbacks();
   const std::lock_guard lock(all.mutex);
@@ -39,7 +39,7 @@ bool count(const std::string& name) {
   return all.warned.insert(name).second;
 }
 
-// Raises NotImplementedError if an argument is a generator of a device, which the CPU cannot use.
+// Raises NotImplementedError if an argument is a random generator of a device, because the CPU cannot use it.
 void check_generators(const std::string& name, const c10::OperatorHandle& op, const torch::jit::Stack& stack) {
   for (const c10::IValue& each : torch::jit::last(stack, op.schema().arguments().size())) {
     if (!each.isGenerator() || !each.toGenerator().device().is_privateuseone()) continue;

@@ -60,7 +60,7 @@ const at::Generator& default_generator(c10::DeviceIndex index) {
     return generators;
   }();
   if (index < 0) index = current_device();
-  device_handle(index);  // raises for an index that does not exist
+  device_handle(index);  // raises an error if the index does not exist
   return (*all)[static_cast<size_t>(index)];
 }
 

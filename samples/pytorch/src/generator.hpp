@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random numbers: the state of a generator is a seed, which is the key of Philox, and a counter.
+// Random numbers. The state of a generator consists of a seed, which is the key of Philox, and a counter.
 #pragma once
 
 #include <ATen/core/Generator.h>
@@ -20,7 +20,7 @@ class GeneratorState final : public c10::GeneratorImpl {
   uint64_t get_offset() const override { return counter_; }
   void set_state(const c10::TensorImpl& state) override;
   c10::intrusive_ptr<c10::TensorImpl> get_state() const override;
-  // Takes `blocks` counters. Returns the first of them.
+  // Returns the current counter, and advances it by `blocks`. Thus the caller may use `blocks` counters.
   uint64_t take(uint64_t blocks);
 
  private:
@@ -30,14 +30,15 @@ class GeneratorState final : public c10::GeneratorImpl {
   uint64_t counter_ = 0;
 };
 
-// Returns the default generator of the device; -1 means the current device.
+// Returns the default generator of the device. The index -1 means the current device.
 const at::Generator& default_generator(c10::DeviceIndex index);
 
-// The key and the first counter of a call of philox.
+// The key and the first counter for a call of an operator that uses Philox.
 struct PhiloxRange {
   uint64_t key = 0, counter = 0;
 };
-// Takes the counters for `words` 32-bit words from the generator, or from the default generator.
+// Reserves the counters for `words` words of 32 bits, and returns the first one. Uses the device's default
+// generator if `generator` is empty.
 PhiloxRange take_philox(const std::optional<at::Generator>& generator, c10::DeviceIndex index, int64_t words);
 
 }  // namespace backplane_torch

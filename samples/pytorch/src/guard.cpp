@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Current device, streams and events for PyTorch. An event of PyTorch is a bph_event, which exists
-// from its first record on.
+// The current device, streams and events for PyTorch. PyTorch's events are bph_event objects, which the first
+// record creates.
 #include <c10/core/impl/DeviceGuardImplInterface.h>
 
 #include "allocator.hpp"
@@ -38,7 +38,7 @@ class Guard final : public c10::impl::DeviceGuardImplInterface {
   Stream getStreamFromGlobalPool(Device device, bool urgent) const override {
     return pooled_stream(device.index(), urgent);
   }
-  // PyTorch's priorities are negative for urgent streams.
+  // In PyTorch, urgent streams have negative priorities.
   Stream getNewStream(Device device, int priority) const override {
     return pooled_stream(device.index(), priority < 0);
   }
@@ -78,7 +78,7 @@ class Guard final : public c10::impl::DeviceGuardImplInterface {
   void synchronizeEvent(void* event) const override {
     if (event != nullptr) call(bph_event_wait, static_cast<bph_event*>(event), BP_WAIT_FOREVER);
   }
-  // Returns milliseconds.
+  // Returns the time between two events in milliseconds.
   double elapsedTime(void* begin, void* end, DeviceIndex) const override {
     TORCH_CHECK(begin != nullptr && end != nullptr, message_prefix(), "record both events before elapsed_time");
     int64_t nanoseconds = 0;

@@ -59,7 +59,7 @@ class Hooks final : public at::PrivateUse1HooksInterface {
   }
 };
 
-// PyTorch borrows both objects until the process exits.
+// These objects are never destroyed, because PyTorch uses them until the process exits.
 [[maybe_unused]] const bool registered = [] {
   at::RegisterPrivateUse1HooksInterface(new Hooks);
   c10::SetAllocator(c10::DeviceType::PrivateUse1, &allocator());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The functions of the Python package, as operators of the namespace `backplane`.
+// The C++ functions behind the Python package, as operators of the namespace `backplane`.
 #include <ATen/ATen.h>
 #include <torch/library.h>
 
@@ -31,7 +31,7 @@ TORCH_LIBRARY(backplane, library) {
   });
   library.def("reset_fallbacks() -> ()", [] { reset_fallback_counts(); });
   library.def("forbid_fallbacks(bool forbidden) -> ()", [](bool forbidden) { forbid_fallbacks(forbidden); });
-  // Pairs of family and overload, flattened.
+  // Returns the pairs (family, overload) as a flat list: family, overload, family, overload, ...
   library.def("overloads() -> str[]", [] { return flattened(registered_overloads()); });
   library.def("version() -> str", [] { return std::string(bph_version()); });
   library.def("manual_seed(int index, int seed) -> ()",

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Registers kernels for ATen overloads.
 //
-// PyTorch derives the functional and the in-place form of a structured operator from its `out`
-// form, with shapes, dtypes and checks. Such operators register only the `out` form, whose output
-// then has the right shape and dtype.
+// PyTorch derives the functional and the in-place form of a structured operator from its `out` form. PyTorch
+// also computes the shape and the dtype of the output, and checks the arguments. For such operators, the bridge
+// registers only the `out` form. Its output already has the right shape and dtype.
 #pragma once
 
 #include <torch/library.h>
@@ -16,7 +16,7 @@
 
 namespace backplane_torch {
 
-// A text that is a template argument.
+// A string that can be a template argument.
 template <size_t size>
 struct Name {
   consteval Name(const char (&from)[size]) {
@@ -25,7 +25,7 @@ struct Name {
   char text[size];
 };
 
-// Wraps a kernel in an OverloadScope.
+// A function that calls a kernel within an OverloadScope.
 template <Name name, auto kernel>
 struct Overload;
 template <Name name, class Result, class... Arguments, Result (*kernel)(Arguments...)>
@@ -36,7 +36,7 @@ struct Overload<name, kernel> {
   }
 };
 
-// The overloads of a family, which has the name of its source file.
+// Registers the overloads of a family. The family's name is the name of the source file.
 class Family {
  public:
   Family(torch::Library& library, const char* name) : library_(library), name_(name) {}

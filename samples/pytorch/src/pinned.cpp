@@ -8,7 +8,8 @@ namespace {
 
 void release_pinned(void* buffer) { bph_buffer_release(static_cast<bph_buffer*>(buffer)); }
 
-// libbackplane caches the memory and counts it in the device's statistics.
+// Allocates pinned memory for PyTorch. libbackplane caches this memory, and counts it in the statistics of the
+// device.
 class PinnedAllocator final : public at::HostAllocator {
  public:
   at::DataPtr allocate(size_t bytes) override {
@@ -25,10 +26,10 @@ class PinnedAllocator final : public at::HostAllocator {
   }
   void copy_data(void* to, const void* from, size_t bytes) const override { default_copy_data(to, from, bytes); }
 
-  // Nothing to record: libbackplane reuses a buffer's memory only after all work that was pending at the
-  // release of the buffer has completed.
+  // Records nothing, because libbackplane itself reuses memory safely: only after all work that was pending
+  // when the buffer was released has completed.
   bool record_event(void*, void*, c10::Stream) override { return true; }
-  void empty_cache() override {}  // torch.accelerator.empty_cache trims the memory of all kinds
+  void empty_cache() override {}  // empty, because torch.accelerator.empty_cache trims the memory of all kinds
   at::HostStats get_stats() override { return {}; }
   void reset_accumulated_stats() override {}
   void reset_peak_stats() override {}
@@ -37,7 +38,7 @@ class PinnedAllocator final : public at::HostAllocator {
 }  // namespace
 
 at::HostAllocator& pinned_allocator() {
-  static auto* const only = new PinnedAllocator;  // never destroyed, because tensors may outlive it
+  static auto* const only = new PinnedAllocator;  // never destroyed, because tensors may outlive static objects
   return *only;
 }
 

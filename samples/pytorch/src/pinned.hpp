@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pinned memory: HOST buffers of the current device. Every device can copy from and to them.
+// Pinned memory consists of HOST buffers of the current device. Every device can copy from and to this memory.
 #pragma once
 
 #include <ATen/core/CachingHostAllocator.h>

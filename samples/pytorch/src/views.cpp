@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Allocation of tensors, and views, which enqueue no work.
+// Allocation of tensors, and views. Views enqueue no work.
 #include <ATen/ATen.h>
 #include <ATen/EmptyTensor.h>
 #include <ATen/InferSize.h>
@@ -20,7 +20,7 @@ namespace {
 
 constexpr c10::DispatchKeySet kKeys(c10::DispatchKey::PrivateUse1);
 
-// Raises for tensors that Backplane does not store. Returns the device with its index.
+// Returns the device with its index. Raises an error for kinds of tensors that Backplane does not store.
 c10::Device device_for(std::optional<c10::Layout> layout, std::optional<c10::Device> device, std::optional<bool> pin) {
   TORCH_CHECK(c10::layout_or_default(layout) == c10::kStrided, message_prefix(), "layout ", *layout,
               " is not supported; use torch.strided");
@@ -61,7 +61,7 @@ at::Tensor unfold(const at::Tensor& self, int64_t dim, int64_t size, int64_t ste
   return at::native::unfold(self, dim, size, step);
 }
 
-// Enlarges the storage to the elements of the tensor. Keeps the contents.
+// Enlarges the storage so that it contains all elements of the tensor. The contents remain.
 void grow_storage(const at::Tensor& self) {
   const c10::DeviceGuard guard(self.device());
   const size_t bytes = at::detail::computeStorageNbytes(self.sizes(), self.strides(), self.itemsize(),

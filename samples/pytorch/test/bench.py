@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Measures training steps and small calls on PyTorch's CPU and on devices, in turns, and prints a table of the least
-CPU times of the process: bench.py [--threads N] [--write FILE] DEVICE... `--write` replaces the table in a page.
-The environment sets the threads of plugins, such as BACKPLANE_ONEDNN_THREADS."""
+"""Measures training steps and small calls on PyTorch's CPU and on devices, in turns: bench.py [--threads N]
+[--write FILE] DEVICE... Prints a table of the least CPU times of the process. `--write` replaces the table in a
+page. Environment variables such as BACKPLANE_ONEDNN_THREADS set the threads of plugins."""
 import argparse
 import os
 import sys
@@ -19,7 +19,7 @@ import digits_cnn
 
 
 def training_step(make_network, make_inputs, classes):
-    """Returns a function that returns a training step on a device. The step waits for its loss."""
+    """Returns a function on(device), which returns a training step on this device. The step waits for its loss."""
     def on(device):
         torch.manual_seed(0)
         network, inputs = make_network().to(device), make_inputs().to(device)
@@ -46,7 +46,8 @@ def sum_of_four(device):
     return lambda: a + b
 
 
-# Name, function that returns the body on a device, and calls per round.
+# Each entry is a name, a function of a device that returns the body to measure, and the number of calls per
+# round.
 subjects = [
     ("digits network (batch 64)", training_step(digits_cnn.make_network, lambda: torch.randn(64, 1, 8, 8), 10), 20),
     ("perceptron (batch 64)", training_step(perceptron, lambda: torch.randn(64, 64), 10), 100),
@@ -57,7 +58,7 @@ subjects = [
 
 
 def least_times(make_body, devices, calls, rounds=8):
-    """Returns the least CPU time of a call per device, in seconds. The devices take turns."""
+    """Returns the least CPU time of a call on each device, in seconds. The devices take turns."""
     bodies = [make_body(device) for device in devices]
     least = [float("inf")] * len(devices)
     for _ in range(rounds):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Expressions that must have the same result on a device as on the CPU. Each entry is a name and a function of a
+"""Expressions whose results on a device must equal those on the CPU. Each entry is a name and a function of a
 helper `m`, which makes tensors on the device."""
 import torch
 import torch.nn.functional as F
@@ -17,8 +17,8 @@ def running_statistics(m, body):
 
 
 def f64_digits(result):
-    """Returns the part of an f64 result that f32 cannot represent, multiplied by 2^24. A comparison with the tolerance
-    of f32 then also tests the low digits."""
+    """Returns the part of an f64 result that f32 cannot represent, multiplied by 2^24. Thus the low digits are
+    tested, although results are compared with the tolerance of f32."""
     return (result - result.float().double()) * 2**24
 
 
@@ -163,7 +163,7 @@ cases = [
     ("a tensor of complex numbers is copied", lambda m: torch.ones(3, dtype=torch.complex64).to(m.device)),
 ]
 
-# Functions of one or more tensors. Results and gradients must be the same as on the CPU.
+# Functions of one or more tensors. Their results and gradients must equal those on the CPU.
 gradients = [
     ("relu", lambda x: F.relu(x), [(3, 4)]),
     ("gelu", lambda x: F.gelu(x), [(3, 4)]),

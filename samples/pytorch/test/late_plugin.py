@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Tests that a plugin that only adds and multiplies f32 shows up in PyTorch, and that errors name what it lacks."""
+"""Tests that a plugin that is built after the package, and only adds and multiplies f32, becomes a PyTorch
+device. Also tests that errors name what this plugin lacks."""
 import torch
 
 import backplane_torch
@@ -11,7 +12,7 @@ backplane_torch.forbid_fallbacks()
 a, b = torch.arange(6.0).view(2, 3), torch.arange(3.0)
 assert torch.equal((a.to(device) + b.to(device)).cpu(), a + b)
 assert torch.equal((a.to(device).t() * 2).cpu(), a.t() * 2)
-# Core decomposes the operators of later ABI versions, and names the primitive that the plugin lacks.
+# Core decomposes composites that the plugin does not have. The error names the primitive that the plugin lacks.
 for name, operator, body in (("exp", "exp", lambda: a.to(device).exp()), ("mm.out", "matmul", lambda: a.to(device) @ a.t().to(device)),
                              ("add.Tensor", "add", lambda: a.long().to(device) + 1),
                              ("threshold_backward", "its decomposition needs compare", lambda: torch.ops.aten.threshold_backward(a.to(device), a.to(device), 0))):

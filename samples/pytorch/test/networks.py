@@ -5,7 +5,8 @@ import torch.nn.functional as F
 
 
 class Block(torch.nn.Module):
-    """A GPT with one block: embeddings, causal attention, and a perceptron, each after a layer norm."""
+    """A GPT with one block: embeddings, causal attention and a perceptron. A layer norm precedes attention, and
+    another one precedes the perceptron."""
 
     def __init__(self, words=50, places=16, width=32, heads=4):
         super().__init__()
@@ -26,7 +27,7 @@ class Block(torch.nn.Module):
 
 
 class Residual(torch.nn.Module):
-    """Two convolutions with group norms. Adds a projection of the embedded diffusion time between them."""
+    """Two convolutions, each after a group norm. Between them, adds a projection of the embedded diffusion time."""
 
     def __init__(self, inputs, outputs):
         super().__init__()
@@ -41,7 +42,7 @@ class Residual(torch.nn.Module):
 
 
 class UNet(torch.nn.Module):
-    """A diffusion U-Net with one level, and attention between the pixels of the small image."""
+    """A diffusion U-Net with one level. The pixels of the small image attend to each other."""
 
     def __init__(self):
         super().__init__()
@@ -62,7 +63,7 @@ class UNet(torch.nn.Module):
 
 
 class Encoder(torch.nn.Module):
-    """An encoder as in BERT: embeddings, and two layers of attention in both directions that skip padding."""
+    """An encoder as in BERT: embeddings and two layers. Each token attends to all other tokens except padding."""
 
     def __init__(self, words=50, places=16, width=32):
         super().__init__()

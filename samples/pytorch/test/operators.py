@@ -14,12 +14,12 @@ from cases import cases, gradients
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../../tools/checks"))
 import tap
 
-# Overloads that run on the CPU on purpose. Every other fallback is a failure.
+# Overloads that run on the CPU by design for some arguments. The test fails for every other fallback.
 on_cpu = {"aten::div.out_mode", "aten::pow.Tensor_Scalar_out"}
 
 
 class Maker:
-    """Makes the same random tensors for each device."""
+    """Makes random tensors, which are the same on each device."""
 
     def __init__(self, device):
         self.device = device
@@ -33,7 +33,7 @@ class Maker:
 
 
 def fault(expected, found, device):
-    """Returns the difference of two results, or an empty string."""
+    """Returns a text that states how two results differ, or an empty string if they are equal."""
     if isinstance(expected, (list, tuple)):
         return "; ".join(filter(None, (fault(a, b, device) for a, b in zip(expected, found, strict=True))))
     if found.device != device:
@@ -62,7 +62,7 @@ def check(name, device, body):
 
 
 def attention_gradients(device, dtype, causal):
-    """Returns the gradients of an attention, whose inputs are the same numbers for each dtype."""
+    """Returns the gradients of an attention in `dtype`, converted to f64. All dtypes have the same inputs."""
     maker = Maker(device)
     inputs = [maker.f(2, 4, 70, 32).bfloat16().to(dtype).requires_grad_() for _ in range(3)]
     F.scaled_dot_product_attention(*inputs, is_causal=causal).backward(maker.f(2, 4, 70, 32).bfloat16().to(dtype))
@@ -70,7 +70,8 @@ def attention_gradients(device, dtype, causal):
 
 
 def check_attention(device_name, device):
-    """Compares gradients of attention with the results in f64. The limits are relative errors of the norms."""
+    """Compares the gradients of attention with the gradients that the CPU computes in f64. A limit applies to
+    the norm of the difference, relative to the norm of the exact gradient."""
     for causal in (False, True):
         exact = attention_gradients("cpu", torch.float64, causal)
         for dtype, limit in ((torch.bfloat16, 4e-3), (torch.float32, 1e-6)):

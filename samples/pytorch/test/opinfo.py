@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Runs the samples of PyTorch's own operator database (OpInfo) on devices, and compares the results with the CPU's:
-opinfo.py [--samples N] [--dtypes NAME,...] [--write FILE] DEVICE...
+"""Runs the samples of PyTorch's own operator database (OpInfo) on devices, and compares the results with the
+CPU's results: opinfo.py [--samples N] [--dtypes NAME,...] [--write FILE] DEVICE...
 
-A sample is one call of an operator or of its in-place form, with its gradients if the operator is differentiable. A
-sample is left out only if it needs an ATen overload without a kernel in the bridge. `--write` replaces the table in a
-page, whose rows depend on the number of samples and dtypes."""
+A sample is one call of an operator or of its in-place form. It includes the gradients if the operator is
+differentiable. A sample is left out only if it needs an ATen overload for which the bridge has no kernel.
+`--write` replaces the table in a page. The numbers in this table depend on the options --samples and --dtypes.
+"""
 import argparse
 import collections
 import itertools
@@ -27,17 +28,19 @@ import tap
 
 cpu = torch.device("cpu")
 default_dtypes = "float32,int64,bool,bfloat16"
-# Relative and absolute tolerance. PyTorch's own comparison of devices with the CPU (test_compare_cpu) uses 1e-3.
+# Relative and absolute tolerances. PyTorch's own test that compares devices with the CPU (test_compare_cpu)
+# uses 1e-3.
 tolerances = {torch.float32: (1e-3, 1e-3), torch.float64: (1e-7, 1e-7), torch.float16: (4e-3, 4e-3), torch.bfloat16: (3e-2, 3e-2)}
 orders = {"sort", "argsort", "topk", "msort"}  # operators that leave the order of equal elements open
-# Operators whose statistics are f32 for 16-bit inputs, as in PyTorch's kernels for accelerators.
+# Operators whose statistics are f32 if the inputs have 16 bits, as in PyTorch's kernels for accelerators.
 wide_statistics = {"native_layer_norm", "native_group_norm", "native_batch_norm"}
 halves = {torch.float16, torch.bfloat16}
 begin_mark, end_mark = "<!-- from opinfo.py -->", "<!-- end of opinfo.py -->"
 
 
 def copied(value, device, to):
-    """Returns a copy of nested arguments that shares no memory with the original. Moves tensors of `device` to `to`."""
+    """Returns a copy of nested arguments, which shares no memory with the original. Moves the tensors on
+    `device` to `to`."""
     def copy(leaf):
         if isinstance(leaf, torch.Tensor):
             return leaf.detach().to(to if leaf.device == device else leaf.device, copy=True).requires_grad_(leaf.requires_grad)
@@ -50,7 +53,7 @@ def tensors(value):
 
 
 def widened(value):
-    """Returns nested arguments with f32 in place of 16-bit floats."""
+    """Returns a copy of nested arguments, in which 16-bit floats are converted to f32."""
     def widen(leaf):
         if isinstance(leaf, torch.dtype) and leaf in halves:
             return torch.float32
@@ -59,7 +62,8 @@ def widened(value):
 
 
 def results(call, sample, device, on, with_gradients, prepare=lambda arguments: arguments):
-    """Returns the outputs of a call whose tensors of `device` are moved to `on`, and the gradients of its inputs."""
+    """Moves the tensors of a sample from `device` to `on`, and calls the operator there. Returns its outputs,
+    and the gradients of its inputs."""
     torch.manual_seed(3)
     given, args, kwargs = prepare(copied((sample.input, sample.args, sample.kwargs), device, on))
     result = call(given, *args, **kwargs)
@@ -69,13 +73,14 @@ def results(call, sample, device, on, with_gradients, prepare=lambda arguments: 
     if not with_gradients or not differentiable or not inputs:
         return outputs
     random = torch.Generator().manual_seed(5)
-    # The numbers are exact in each dtype, so that results of several dtypes can be compared.
+    # These numbers are exact in each dtype, so that results of several dtypes can be compared.
     seeds = [torch.randn(leaf.shape, generator=random).bfloat16().to(leaf.dtype).to(leaf.device) for leaf in differentiable]
     return outputs + [leaf for leaf in torch.autograd.grad(differentiable, inputs, seeds, allow_unused=True) if leaf is not None]
 
 
 def difference(expected, found, random):
-    """Returns a text if two lists of results differ. Only the shapes and dtypes of random results are compared."""
+    """Returns a text that states how two lists of results differ, or an empty string. If `random` is
+    true, compares only the shapes and dtypes of tensors."""
     if len(expected) != len(found):
         return f"{len(found)} results, not {len(expected)}"
     for a, b in zip(expected, found):
@@ -95,9 +100,9 @@ def difference(expected, found, random):
 
 
 def accurate(call, sample, device, expected, found, with_gradients):
-    """Returns whether 16-bit results are at most twice as far from the CPU's results in f32 as the CPU's own 16-bit
-    results. The device and the CPU round each step of a composition, so their results may differ by more than the
-    tolerance."""
+    """Compares the errors of 16-bit results, relative to the results in f32 on the CPU. Returns whether the
+    device's error is at most twice the error of the CPU's 16-bit results. The device and the CPU round each
+    step of a composition, so their results may differ by more than the tolerance."""
     if not any(leaf.dtype in halves for leaf in tensors(expected)) or difference(expected, found, True):
         return False
     try:
@@ -117,10 +122,11 @@ def accurate(call, sample, device, expected, found, with_gradients):
 
 
 def select_equally(sample, expected, found):
-    """Returns whether the indices select equal elements of the input, so that only the order of ties differs."""
+    """Returns whether both results' indices select equal elements of the input. Then only the order of equal
+    elements differs."""
     source = sample.input.detach().cpu()
     chosen = [[leaf.cpu() for leaf in leaves if leaf.dtype == torch.int64] for leaves in (expected, found)]
-    if not all(chosen):  # no indices: values in the same order, and gradients that differ only in their places
+    if not all(chosen):  # there are no indices: the sorted values must be equal, and also the sorted gradients
         return all(torch.equal(a.detach().flatten().sort()[0], b.detach().cpu().flatten().sort()[0]) for a, b in zip(expected, found))
     a, b = (leaves[-1] for leaves in chosen)
     dims = [dim for dim in range(source.dim()) if int(b.min()) >= 0 and int(b.max()) < source.shape[dim]]
@@ -128,7 +134,7 @@ def select_equally(sample, expected, found):
 
 
 def is_random(op, call, sample, device, expected):
-    """Returns whether the results depend on the seed, or are the contents of fresh memory."""
+    """Returns whether the results depend on the seed, or consist of uninitialised memory."""
     if "empty" in op.name:
         return True
     seed = torch.manual_seed
@@ -138,7 +144,7 @@ def is_random(op, call, sample, device, expected):
 
 
 def run_sample(op, call, sample, device, on, with_gradients, expected):
-    """Runs a sample, whose tensors are on `device`, on the device `on`. Returns an outcome and its reason."""
+    """Runs a sample, whose tensors are on `device`, on the device `on`. Returns the outcome and its reason."""
     try:
         found = results(call, sample, device, on, with_gradients)
         if op.name in wide_statistics:
@@ -159,7 +165,8 @@ def run_sample(op, call, sample, device, on, with_gradients, expected):
 
 
 def calls_of(op, sample):
-    """Returns the forms of an operator to test."""
+    """Returns the forms of an operator that are tested: the operator itself, and its in-place form if there is
+    one."""
     forms = [("", op)]
     in_place = op.inplace_variant
     if in_place is not None and not sample.broadcasts_input and isinstance(sample.input, torch.Tensor):
@@ -172,7 +179,7 @@ def calls_of(op, sample):
 
 
 def expected_results(call, sample, device, with_gradients):
-    """Returns the results of PyTorch's CPU, or None if the CPU does not support the sample."""
+    """Returns the results of PyTorch on the CPU, or None if the CPU does not support the sample."""
     try:
         return results(call, sample, device, cpu, with_gradients)
     except Exception:
@@ -180,7 +187,7 @@ def expected_results(call, sample, device, with_gradients):
 
 
 def samples_of(op, dtype, device, with_gradients, limit):
-    """Makes samples on a device. Samples may use any operator."""
+    """Makes samples on a device. While it makes them, operators may fall back to the CPU."""
     torch.manual_seed(11)
     backplane_torch.forbid_fallbacks(False)
     chosen = list(itertools.islice(op.sample_inputs(device, dtype, requires_grad=with_gradients), limit or None))
@@ -189,8 +196,8 @@ def samples_of(op, dtype, device, with_gradients, limit):
 
 
 def run(arguments):
-    """Returns the counts of outcomes per device, and reports each operator. All devices run the same samples, which are
-    made on the first device."""
+    """Returns the counts of outcomes for each device, and reports each operator. All devices run the same
+    samples, which are made on the first device."""
     devices = {name: backplane_torch.device(name) for name in arguments.devices}
     first = devices[arguments.devices[0]]
     counts = {name: collections.Counter() for name in devices}

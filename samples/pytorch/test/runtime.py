@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Tests devices, streams, events, random numbers, threads, errors and the end of the process: runtime.py DEVICE DEVICE.
-The devices must differ."""
+"""Tests devices, streams, events, random numbers, threads, errors and the end of the process: runtime.py DEVICE
+DEVICE. The two devices must be different."""
 import ctypes
 import io
 import json
@@ -24,7 +24,8 @@ device, other = (backplane_torch.device(name) for name in sys.argv[1:])
 
 
 def message_of(kind, body):
-    """Returns the message of the exception that `body` raises, or a text that no check accepts."""
+    """Returns the message of the exception that `body` raises. If `body` raises none, returns a text that no
+    check accepts."""
     try:
         body()
     except kind as error:
@@ -40,7 +41,7 @@ def check_error(name, kind, body, *parts):
 
 
 def program(text, **environment):
-    """Runs a program in a process of its own."""
+    """Runs a Python program in a separate process."""
     run = subprocess.run([sys.executable, "-c", "import os, sys, torch, backplane_torch\n" + text], capture_output=True, text=True,
                          env={**os.environ, **environment}, timeout=60, check=False)
     return run.returncode, run.stdout.strip(), run.stderr
@@ -76,7 +77,8 @@ capsule = torch.utils.dlpack.to_dlpack(base)
 alias = torch.utils.dlpack.from_dlpack(capsule)
 alias += 1
 tap.check("DLPack passes a view without a copy", alias.device == device and alias.data_ptr() == base.data_ptr() and base[0].tolist() == [1, 1, 1, 1], base)
-# PyTorch's table of C functions for DLPack, after its version and the pointer to an older table. kDLExtDev is 12.
+# The table of C functions that PyTorch offers for DLPack. The first entries are its version and a pointer to an
+# older table. kDLExtDev is 12.
 get_pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(("PyCapsule_GetPointer", ctypes.pythonapi))
 table = ctypes.cast(get_pointer(torch.Tensor.__dlpack_c_exchange_api__, b"dlpack_exchange_api"), ctypes.POINTER(ctypes.c_void_p * 7)).contents
 managed, again, stream_of_work = ctypes.c_void_p(), ctypes.py_object(), ctypes.c_void_p()
@@ -97,7 +99,8 @@ compiled = torch.compile(lambda a: (a @ a.t()).relu().sum(), backend="eager")
 tap.check("torch.compile with the backend eager", torch.allclose(compiled(x.to(device)).cpu(), (x @ x.t()).relu().sum(), atol=1e-4), "")
 backplane_torch.forbid_fallbacks(False)
 
-# Streams and events. An event is recorded on a stream of the current device.
+# Streams and events. An event without a stream argument is recorded on the current stream of the current
+# device.
 torch.accelerator.set_device_index(device.index)
 stream, begin, end = torch.Stream(device=device), torch.Event(device=device, enable_timing=True), torch.Event(device=device, enable_timing=True)
 a = torch.randn(64, 64, device=device)
@@ -144,7 +147,7 @@ tap.check("plugins draw the same numbers", torch.allclose(first.cpu(), torch.ran
 
 
 def drawn(on):
-    """Draws numbers of each kind. Their bits must be the same on each plugin."""
+    """Draws random numbers of each kind. Their bits must be the same on each plugin."""
     torch.manual_seed(5)
     draws = [torch.rand(333, device=on, dtype=dtype) for dtype in (torch.float32, torch.float64, torch.bfloat16, torch.float16)]
     strided = torch.zeros(9, 7, device=on).t()
@@ -156,7 +159,8 @@ tap.check("plugins draw the same uniform numbers", all(torch.equal(a.cpu(), b.cp
 
 
 def counters_of(body):
-    """Returns the number of Philox counters that `body` takes from a generator, whose state is a seed and a counter."""
+    """Returns the number of Philox counters that `body` takes from a generator. The state of a generator is a
+    seed and a counter."""
     given = torch.Generator(device=device).manual_seed(9)
     body(given)
     return int.from_bytes(bytes(given.get_state().tolist()[8:]), sys.byteorder)
@@ -188,7 +192,7 @@ tap.check("rand is in [0, 1)", uniform.min().item() >= 0 and uniform.max().item(
 kept = F.dropout(torch.ones(20000, device=device), 0.25)
 tap.check("dropout keeps and scales", abs(kept.mean().item() - 1) < 0.02 and set(kept.unique().tolist()) == {0.0, torch.tensor(1 / 0.75).item()}, "")
 
-# Threads share the default stream.
+# Several threads use the default stream at once.
 layer, faults = torch.nn.Linear(16, 16).to(device), []
 
 
@@ -227,7 +231,7 @@ del dropped
 tap.check("memory is counted", [memory(name) - in_use * (name in ("current", "peak")) for name in ("current", "peak", "allocated", "freed")] ==
           [1024, 5120, 5120, 4096] and torch.backplane.memory_allocated(device) == in_use + held.nbytes, torch.accelerator.memory_stats(device.index))
 
-# Errors: each message names the operator, the tensor and the remedy.
+# Errors. Each message names the operator, the tensor and the remedy.
 short = torch.ones(3, dtype=torch.int16).to(device)
 check_error("a dtype without operators", NotImplementedError, lambda: short + 1, "aten::add.out", "Short", "convert the tensor")
 check_error("a matrix product of integers", NotImplementedError, lambda: torch.ones(2, 2, dtype=torch.int64, device=device) @ torch.ones(2, 2, dtype=torch.int64, device=device),
@@ -251,8 +255,8 @@ backplane_torch.forbid_fallbacks(False)
 check_error("more memory than there is", torch.OutOfMemoryError, lambda: torch.empty(1 << 50, device=device), "OUT_OF_MEMORY")
 tap.check("the device works after errors", (torch.ones(3, device=device) + 1).tolist() == [2, 2, 2], "")
 
-# A training step waits for nothing. The trace of the calls to the plugin contains the waits, and the
-# event_wait calls with timeout 0 with which the allocator polls now and then.
+# A training step must not wait. The trace of the calls to the plugin contains all waits. It also contains calls
+# of event_wait with timeout 0, with which the allocator polls now and then.
 training = f"""
 parameters = [torch.ones(shape, device='{device}', requires_grad=True) for shape in ((3,), (2, 2))]
 optimizer = torch.optim.AdamW(parameters, fused=True)
@@ -267,7 +271,8 @@ for _ in range(100):
 
 
 def waits_of_training(steps):
-    """Returns the number of calls to the plugin that wait or read memory, and the number of updates of a parameter."""
+    """Trains `steps` steps. Returns the number of calls to the plugin that wait or read memory, and the number
+    of parameter updates."""
     with tempfile.TemporaryDirectory() as folder:
         trace = os.path.join(folder, "trace.json")
         code, _, err = program(training, STEPS=str(steps), BACKPLANE_LAYERS="trace", BACKPLANE_TRACE=trace)

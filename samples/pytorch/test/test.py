@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Builds the package and tests it on two plugins, and on a plugin that is built after the package:
-test.py PYTHON BUILD INCLUDES LIBRARY DEVICE DEVICE.
+"""Builds the package, and tests it on two plugins and on a plugin that is built after the package: test.py
+PYTHON BUILD INCLUDES LIBRARY DEVICE DEVICE.
 
-PYTHON is an interpreter with PyTorch, BUILD the folder of the package, INCLUDES the folders of the headers, separated
-by ':', and LIBRARY the path of libbackplane."""
+PYTHON is an interpreter with PyTorch, and BUILD is the folder for the package. INCLUDES are the folders of the
+headers, separated by ':'. LIBRARY is the path of libbackplane."""
 import os
 import platform
 import re
@@ -20,8 +20,8 @@ python, build, includes, library, *devices = sys.argv[1:]
 package = os.path.join(build, "lib")
 environment = {
     **os.environ, "PYTHONPATH": package, "PYTHONDONTWRITEBYTECODE": "1", "MAX_JOBS": "2", "OMP_NUM_THREADS": "1", "BACKPLANE_ONEDNN_THREADS": "1",
-    # The last flag replaces -O2, so the compiler takes less time. Slower code does not matter, because the kernels run
-    # in the plugins.
+    # -O1 overrides -O2, so that the compiler takes less time. The slower code does not matter, because the
+    # plugins execute the kernels.
     "BACKPLANE_CFLAGS": " ".join([*(f"-I{folder}" for folder in includes.split(":")), "-O1"]),
     "BACKPLANE_LIBS": f"-L{os.path.dirname(library)} -lbackplane"}
 
@@ -32,7 +32,7 @@ def run(*command, **variables):
 
 
 def build_plugin(folder):
-    """Builds samples/skeleton_plugin with the operators add and mul. Returns the compiler's messages."""
+    """Builds samples/skeleton_plugin with the operators add and mul. Returns the messages of the compiler."""
     skeleton = os.path.join(here, "../../skeleton_plugin")
     with open(os.path.join(skeleton, "plugin.cpp"), encoding="utf-8") as file:
         source = file.read()

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Trains networks on devices and on the CPU from one start, and compares them: training.py DEVICE..."""
+"""Trains networks on devices and on the CPU, from the same initial parameters, and compares the results:
+training.py DEVICE..."""
 import os
 import sys
 
@@ -16,8 +17,8 @@ import tap
 tolerance = 1e-5
 
 
-# Adam divides by the root of the gradient's square, so it turns rounding of tiny gradients into
-# whole steps. With these learning rates, the difference stays below the tolerance.
+# Adam divides a gradient by its magnitude. Thus it turns the rounding errors of tiny gradients into whole
+# steps. With these learning rates, the difference of two devices stays below the tolerance.
 optimizers = {
     "SGD": lambda parameters: torch.optim.SGD(parameters, lr=0.05, momentum=0.9),
     "Adam": lambda parameters: torch.optim.Adam(parameters, lr=1e-4, eps=1e-4),
@@ -34,7 +35,7 @@ networks = {
 
 
 def train(device, make_network, make_data, make_optimizer, steps=12):
-    """Returns the losses and the final state of the network."""
+    """Returns the losses of all steps, and the final state of the network."""
     torch.manual_seed(0)
     network = make_network().to(device)
     optimizer, random, losses = make_optimizer(list(network.parameters())), torch.Generator().manual_seed(5), []

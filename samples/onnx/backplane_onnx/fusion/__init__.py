@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Replaces neighbouring calls by one call, before memory is placed. Each module has one pattern."""
+"""Replaces groups of calls by one call, before memory is placed. Each module replaces one pattern."""
 from typing import Iterable
 
 from .. import memory
@@ -12,9 +12,9 @@ FUSION = epilogue.FUSION
 
 
 def fuse(builder: Builder, outputs: "Iterable[Storage]") -> None:
-    """Changes the calls of the builder. `outputs` lists storages that the caller reads."""
+    """Changes the calls of the builder. `outputs` are the storages of the program's outputs."""
     outputs = list(outputs)
-    memory.divide(builder.steps)  # marks the storages that depend on constants only
+    memory.divide(builder.steps)  # sets storage.fixed if a storage depends on constants only
     for pattern in (gelu.replace, attention.replace, linear.replace):
         uses = Uses(builder.steps, outputs)
         for step in builder.steps:

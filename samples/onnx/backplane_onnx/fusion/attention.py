@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Replaces the calls of softmax(scale q k + mask) v by one `attention`. If all keys of a query have the mask -inf,
-`attention` gives 0, whereas the separate calls give NaN."""
+"""Replaces the calls that compute softmax(scale q k + mask) v by one call of `attention`. The results differ in
+one case: if the mask of all keys of a query is -inf, `attention` gives 0, and the separate calls give NaN."""
 import backplane as bp
 
 from ..builder import Step

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Moves work into the call before it: a batch norm of constants or the product with a number becomes part of a
-convolution, and a ReLU or a gelu becomes the activation of a convolution or a linear layer."""
+"""Moves the work of a call into the call whose result it reads. A batch norm with constant parameters, or a
+product with a number, becomes part of a convolution. A ReLU or a gelu becomes the activation of a convolution
+or a linear layer."""
 from typing import Iterable, Optional
 
 import backplane as bp
@@ -14,11 +15,11 @@ ACTIVATIONS = {bp.constants.BP_GELU_ERF: bp.constants.BP_ACTIVATION_GELU_ERF, bp
 
 
 def fuse(builder: Builder, outputs: "Iterable[Storage]") -> None:
-    """Changes the calls of the builder. `outputs` lists storages that the caller reads."""
+    """Changes the calls of the builder. `outputs` are the storages of the program's outputs."""
     users = _users(builder.steps, outputs)
-    memory.divide(builder.steps)  # marks the storages that depend on constants only
+    memory.divide(builder.steps)  # sets storage.fixed if a storage depends on constants only
     result: "list[Step]" = []
-    place = {}  # {storage: the call that wrote it last, if the call can take more work}
+    place = {}  # {storage: the last call that wrote it, if this call can include more work}
     for step in builder.steps:
         before = _producer(step, place, users)
         if before is not None and step.op in ("batch_norm", "mul"):
@@ -39,7 +40,7 @@ def fuse(builder: Builder, outputs: "Iterable[Storage]") -> None:
 
 
 def _users(steps: "list[Step]", outputs: "Iterable[Storage]") -> "dict[Storage, int]":
-    """Returns the number of operands of each storage. An output of the program counts as one more."""
+    """Returns {storage: number of operands that use it}. An output of the program counts as one more operand."""
     users: "dict[Storage, int]" = {}
     for step in steps:
         for view in step.inputs + step.outputs:
@@ -51,7 +52,8 @@ def _users(steps: "list[Step]", outputs: "Iterable[Storage]") -> "dict[Storage, 
 
 
 def _producer(step: Step, place: "dict[Storage, Step]", users: "dict[Storage, int]") -> "Optional[Step]":
-    """Returns the call whose only reader is this step, if both can become one call."""
+    """Returns the call that computes the first input of `step`. Returns None if another call reads this input,
+    or if the two calls cannot become one."""
     first = step.inputs[0] if step.inputs else None
     if not isinstance(first, View) or first.storage not in place or users[first.storage] != 2:
         return None
@@ -77,13 +79,14 @@ def _is_constant(view: "Optional[View]") -> bool:
 
 
 def _normalized(builder: Builder, conv: Step, norm: Step, result: "list[Step]") -> "list[Step]":
-    """Changes the weight and the bias of a convolution, so that the convolution also computes the batch norm of its
-    result. Changes nothing if one of these operands or of the batch norm's parameters is not constant."""
+    """Changes the weight and the bias of a convolution so that it also computes the batch norm `norm` of its
+    result. If one of these operands, or a parameter of the batch norm, is not constant, changes nothing.
+    Returns the calls to append."""
     weight, bias = conv.inputs[1], conv.inputs[2] if len(conv.inputs) > 2 else None
     gamma, beta, mean, variance = norm.inputs[1:5]
     shape = (weight.shape[0],)
     if any(each is not None and each.shape != shape for each in (bias, gamma, beta, mean, variance)):
-        return [norm]  # the device refuses these operands with a message
+        return [norm]  # keeps the call, because the device refuses such operands with a message
     if not all(_is_constant(each) for each in (weight, bias, gamma, beta, mean, variance)) or weight.dtype != gamma.dtype:
         return [norm]
     first = _begin(builder)
@@ -96,7 +99,8 @@ def _normalized(builder: Builder, conv: Step, norm: Step, result: "list[Step]") 
 
 
 def _multiplied(builder: Builder, conv: Step, product: Step, result: "list[Step]") -> "list[Step]":
-    """Multiplies the weight and the bias of a convolution by a number, if they are constants."""
+    """Changes the weight and the bias of a convolution so that it also computes the product with a number, if
+    both are constants. Returns the calls to append."""
     if not all(_is_constant(each) for each in conv.inputs[1:]):
         return [product]
     first, value = _begin(builder), product.inputs[1].value
@@ -110,7 +114,7 @@ def _begin(builder: Builder) -> int:
 
 
 def _replaced(builder: Builder, first: int, conv: Step, step: Step, result: "list[Step]") -> "list[Step]":
-    """Puts the new calls before the convolution, which computes the outputs of `step` from now on."""
+    """Inserts the new calls before the convolution. The convolution then computes the outputs of `step`."""
     conv.outputs = step.outputs
     new = builder.steps[first:]
     for each in new:

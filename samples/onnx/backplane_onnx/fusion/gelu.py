@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Replaces the calls with which exporters express a gelu by one `gelu`: x (1 + erf(x / sqrt 2)) / 2, or
-x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2, with the factors in any order."""
+"""Replaces the calls with which exporters express a gelu by one call of `gelu`. The forms are x (1 + erf(x /
+sqrt 2)) / 2 and x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2. The factors may have any order."""
 from math import pi, sqrt
 from typing import Any, Optional
 
@@ -24,8 +24,8 @@ def replace(step: Step, uses: Uses) -> None:
 
 
 class _Product:
-    """A product of any number of operands: the constant factor `number`, and the other factors in `views`. `steps` are
-    the calls that compute inner products and quotients, whose results no other call uses."""
+    """A product of several operands. `number` is the product of all constant factors, and `views` are the other
+    factors. `steps` are the calls of nested products and quotients, whose results no other call uses."""
 
     def __init__(self, step: Step, uses: Uses) -> None:
         self.number, self.views, self.steps, self._uses = 1.0, [], [], uses
@@ -49,7 +49,8 @@ class _Product:
 
 
 def _approximation(x: Any, total: Any, uses: Uses) -> "Optional[tuple[int, list[Step]]]":
-    """Returns the approximation and the calls of `total`, if it is 1 + erf(..) or 1 + tanh(..) of x."""
+    """If `total` is 1 + erf(..) or 1 + tanh(..) of x, returns the approximation and the calls that compute
+    `total`. Otherwise returns None."""
     add = uses.source(total, "add")
     one = next((each for each in add.inputs if number(each) == 1), None) if add else None
     function = uses.source(other(add, one), "erf", "tanh") if add and one else None

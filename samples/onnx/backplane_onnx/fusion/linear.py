@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Replaces a product with a constant matrix and the addition of a bias by one `linear`."""
+"""Replaces a product with a constant matrix, followed by the addition of a bias, by one call of `linear`."""
 from typing import Any, Optional
 
 from ..builder import Step
@@ -26,7 +26,8 @@ def replace(step: Step, uses: Uses) -> None:
 
 
 def _vector(operand: Any) -> "Optional[View]":
-    """Returns the vector that an operand repeats along all dimensions except the last one."""
+    """Returns a vector if the operand repeats this vector along all dimensions except the last one. Otherwise
+    returns None."""
     if not isinstance(operand, View) or operand.rank == 0 or any(stride and extent != 1 for stride, extent in zip(operand.strides[:-1], operand.shape)):
         return None
     return View(operand.storage, operand.dtype, operand.shape[-1:], operand.strides[-1:], operand.offset) if operand.strides[-1] == 1 else None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds the call that computes an operand."""
+"""Helpers that find the call that computes an operand."""
 from typing import Any, Iterable, Optional, Sequence
 
 from ..builder import Immediate, Step
@@ -7,7 +7,7 @@ from ..views import Storage, View
 
 
 class Uses:
-    """The writers and readers of each storage. A pattern adds the calls that it replaced to `gone`."""
+    """The calls that write and read each storage. A pattern adds the calls that it has replaced to `gone`."""
 
     def __init__(self, steps: "Sequence[Step]", outputs: "Iterable[Storage]") -> None:
         self.gone: "set[Step]" = set()
@@ -24,8 +24,8 @@ class Uses:
             self._readers[storage] = self._readers.get(storage, 0) + 1
 
     def source(self, view: Any, *ops: str) -> "Optional[Step]":
-        """Returns the call of one of the operators `ops` that computes exactly the elements of `view`, if no other call
-        and no output of the program needs them."""
+        """Returns the call that computes exactly the elements of `view`, if its operator is one of `ops`.
+        Returns None if another call or an output of the program also needs these elements."""
         if not isinstance(view, View) or self._readers.get(view.storage) != 1:
             return None
         writers = self._writers.get(view.storage, ())
@@ -42,12 +42,12 @@ def same(a: Any, b: Any) -> bool:
 
 
 def other(step: Step, first: Any) -> Any:
-    """Returns the operand of a call with two inputs that is not the given object."""
+    """Returns the operand of a call with two inputs that is not the object `first`."""
     return step.inputs[1] if step.inputs[0] is first else step.inputs[0]
 
 
 def number(operand: Any) -> "Optional[float]":
-    """Returns the value of an immediate or of a constant with one element, and None for other operands."""
+    """Returns the value of an immediate, or of a constant with one element. Returns None for other operands."""
     if isinstance(operand, Immediate):
         return float(operand.value)
     array = operand.storage.array if isinstance(operand, View) else None
@@ -55,5 +55,6 @@ def number(operand: Any) -> "Optional[float]":
 
 
 def near(value: "Optional[float]", wanted: float) -> bool:
-    """Returns whether a number is the constant `wanted`, rounded to f32 or to the digits that exporters write."""
+    """Returns whether `value` is near `wanted`: equal after rounding to f32, or to the number of digits that
+    exporters write."""
     return value is not None and abs(value - wanted) <= 1e-5 * abs(wanted)

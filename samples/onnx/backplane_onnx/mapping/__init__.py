@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Mappings of ONNX operators to operators of Backplane. Each module has the name of a family of docs/dev/map.md."""
+"""Mappings of ONNX operators to Backplane operators. Each module is named after a family of docs/dev/map.md."""
 import importlib
 
 FAMILIES = ("copy", "cast", "index", "elementwise", "reduce", "scan", "matmul", "softmax", "norm", "conv", "pool", "attention", "quantize", "topk", "rnn",
@@ -7,6 +7,6 @@ FAMILIES = ("copy", "cast", "index", "elementwise", "reduce", "scan", "matmul", 
 
 
 def load_all() -> None:
-    """Imports all modules, which fills the table of mappings."""
+    """Imports all modules of mappings. Each module adds its operators to the table of mappings."""
     for name in FAMILIES:
         importlib.import_module(f"{__name__}.{name}")

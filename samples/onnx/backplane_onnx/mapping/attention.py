@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Attention. The composite `attention` computes nodes that have no cache, no softcap and only the first output. All
-other nodes use the function by which ONNX defines Attention."""
+"""Attention. The composite `attention` computes nodes that have no cache and no softcap, and whose only used
+output is the first one. All other nodes use the function by which ONNX defines Attention."""
 import backplane as bp
 
 from ..node import Node
@@ -9,7 +9,8 @@ from ..views import View
 
 
 def split_heads(n: Node, x: View, heads: int) -> View:
-    """Returns [batch, heads, length, width] for [batch, length, heads * width]."""
+    """Returns x as [batch, heads, length, width]. x has this shape already, or the shape [batch, length, heads
+    * width]."""
     if x.rank == 4:
         return x
     return n.b.reshape(x, (x.shape[0], x.shape[1], heads, x.shape[2] // heads)).transpose(1, 2)
@@ -32,7 +33,7 @@ def attention(n: Node):
     if mask is not None:
         whole = (batch, heads, length, k.shape[2])
         if mask.rank > 4 or any(own not in (1, extent) for own, extent in zip(mask.shape[::-1], whole[::-1])) or mask.dtype == "i32":
-            return NotImplemented  # the function of ONNX extends a mask that is too short
+            return NotImplemented  # the function by which ONNX defines Attention also extends short masks
         mask = mask.broadcast_to(whole)
     shape = (batch, heads, length, v.shape[3])
     scale = n.attr("scale", width**-0.5)

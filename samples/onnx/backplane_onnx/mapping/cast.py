@@ -22,7 +22,7 @@ def converted(n: Node, kind: int):
         n.fail(f"Backplane has no dtype for {dtypes.onnx_name(kind)}")
     x = n.view(0)
     if x.dtype in dtypes.FLOATS and target in ("u8", "i8"):
-        return n.b.cast(n.b.cast(x, "i64"), target)  # NumPy wraps, where a direct cast saturates
+        return n.b.cast(n.b.cast(x, "i64"), target)  # wraps as NumPy does, whereas a direct cast saturates
     out = n.b.copy(x) if x.dtype == target else n.b.cast(x, target)
     return Value(n.proto.output[0], kind, out.shape, view=n.b.wrap(out, kind)) if dtypes.is_carried(kind) else out
 

@@ -23,7 +23,8 @@ def conv(n: Node):
 
 
 def minus(n: Node, x: View, zero: "View | None", axis: int, dtype: str) -> View:
-    """Returns integers minus their zero point as floats, which represent the differences exactly."""
+    """Returns the difference of integers and their zero point, in the float dtype `dtype`, which represents it
+    exactly."""
     x = n.b.cast(x, dtype)
     if zero is None:
         return x
@@ -34,7 +35,8 @@ def minus(n: Node, x: View, zero: "View | None", axis: int, dtype: str) -> View:
 
 
 def exact(w: View) -> str:
-    """Returns the float dtype that represents all sums of a convolution of 8-bit integers."""
+    """Returns the float dtype that represents all sums of a convolution of 8-bit integers with the weight `w`
+    exactly."""
     return "f32" if prod(w.shape[1:]) * 255 * 255 <= 2**24 else "f64"
 
 
@@ -60,7 +62,7 @@ def quantized_conv(n: Node):
 
 
 def requantized(n: Node, x: View, scale: View, zero: View) -> View:
-    """Quantizes floats with a scale and a zero point. The cast to integers saturates."""
+    """Quantizes floats with a scale and a zero point. The final cast to integers saturates."""
     b = n.b
     whole = b.op("rint", b.op("div", x, b.cast(scale, x.dtype)))
     return b.cast(b.op("add", whole, b.cast(zero, x.dtype)), zero.dtype)
@@ -87,8 +89,8 @@ def conv_transpose(n: Node):
         before.append(low)
         after.append(high)
         out.append(full - low - high)
-    # conv_transpose supports neither output padding nor negative padding. In these two cases, conv_transpose computes
-    # the full result without padding, which is then cropped or extended.
+    # conv_transpose supports neither output padding nor negative padding. If a node has one of these,
+    # conv_transpose computes the full result without padding. This result is then cropped or extended.
     shape = [stride[d] * (x.shape[2 + d] - 1) + (kernel[d] - 1) * dilation[d] + 1 for d in range(rank)]
     plain = all(low >= 0 and high >= 0 and more == 0 for low, high, more in zip(before, after, extra))
     bias = n.optional(2)
@@ -105,7 +107,7 @@ def conv_transpose(n: Node):
 
 @maps("Col2Im")
 def col2im(n: Node):
-    """Adds each kernel element's columns to a strided view of the padded image."""
+    """Adds the columns of each kernel element to a strided view of the padded image."""
     b, x = n.b, n.view(0)
     image, block = n.ints(1), n.ints(2)
     rank = len(image)
@@ -129,7 +131,7 @@ def col2im(n: Node):
 
 @maps("DeformConv")
 def deform_conv(n: Node):
-    """Samples the image at the moved positions, and multiplies the samples by the weight."""
+    """Samples the image at the positions that `offset` moves, and multiplies the samples by the weight."""
     b, x, w, offset = n.b, n.view(0), n.view(1), n.view(2)
     if x.rank != 4:
         n.fail("the image does not have 2 spatial dimensions")

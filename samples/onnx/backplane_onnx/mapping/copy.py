@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Shapes, and movement of elements."""
+"""Shapes, and operators that move elements."""
 from math import prod
 
 import numpy as np
@@ -208,7 +208,8 @@ def pad(n: Node):
 
 
 def mirrored(places: np.ndarray, extent: int, mode: str) -> np.ndarray:
-    """Returns the positions of the elements that padding repeats."""
+    """Returns, for each place (a position that may be outside the input), the position of the input element
+    that padding repeats there."""
     if mode == "edge":
         return np.clip(places, 0, extent - 1)
     if mode == "wrap":

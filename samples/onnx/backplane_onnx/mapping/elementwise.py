@@ -21,7 +21,7 @@ BINARY = {"Add": "add", "Sub": "sub", "Mul": "mul", "Div": "div", "And": "and", 
 
 
 def operands(n: Node):
-    """Returns both operands; a constant with one element becomes an immediate."""
+    """Returns both operands. A constant with one element becomes an immediate."""
     a, b = n.value(0), n.value(1)
     if n.attr("broadcast", 0) and "axis" in n.attributes:  # before opset 7, `axis` aligns the second operand
         second = n.view(1)
@@ -70,7 +70,7 @@ def mod(n: Node):
     else:
         rest = n.b.op("rem", a, b)
     if n.attr("fmod", 0) or a.dtype not in dtypes.SIGNED | dtypes.FLOATS:
-        return rest  # the remainder of fmod has the sign of the dividend, that of Python the sign of the divisor
+        return rest  # with fmod, the result has the sign of the dividend; otherwise that of the divisor, as in Python
     other_sign = n.b.op("xor", n.b.compare(rest, 0, "LT"), n.b.compare(b, 0, "LT"))
     wrong = n.b.op("and", other_sign, n.b.compare(rest, 0, "NE"))
     return n.b.op("select", wrong, n.b.op("add", rest, b), rest)
@@ -94,7 +94,7 @@ def power(n: Node):
 def shift(n: Node):
     a, b = n.view(0), n.view(1)
     out = n.b.op("shl" if n.attr("direction") == "LEFT" else "shr", a, b)
-    width = dtypes.BYTES[a.dtype] * 8  # a shift by the width or more, or by a negative number, removes all bits
+    width = dtypes.BYTES[a.dtype] * 8  # a shift removes all bits if it is negative, or at least the width
     whole = n.b.compare(b, width, "GE")
     if b.dtype in dtypes.SIGNED:
         whole = n.b.op("or", whole, n.b.compare(b, 0, "LT"))
@@ -134,7 +134,7 @@ def leaky(n: Node):
     x = n.view(0)
     slope = n.view(1) if n.proto.op_type == "PRelu" else n.attr("alpha", 0.01)
     if isinstance(slope, View) and n.opset < 7 and slope.size > 1:
-        slope = n.b.reshape(slope, (slope.size,) + (1,) * (x.rank - 2))  # earlier opsets have one slope per channel
+        slope = n.b.reshape(slope, (slope.size,) + (1,) * (x.rank - 2))  # before opset 7, one slope per channel
     return n.b.op("select", n.b.compare(x, 0, "LT"), n.b.op("mul", x, slope), x)
 
 

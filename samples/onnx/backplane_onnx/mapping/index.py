@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads and writes of elements that indices select. Backplane's indices do not count from the end, so a mapping adds
-the extent to negative ones."""
+"""Operators that read or write elements that indices select. Backplane does not support negative indices, so a
+mapping adds the extent to them."""
 from math import prod
 
 import numpy as np
@@ -14,7 +14,8 @@ from ..views import View
 
 
 def wrapped(n: Node, place: int, extent: int) -> View:
-    """Returns the indices of an input as numbers from 0. Constants are converted during the trace."""
+    """Returns the indices of input `place` with the extent added to negative indices. The host converts
+    constants during the trace."""
     value = n.value(place)
     if value.host is not None:
         array = np.where(value.host < 0, value.host + extent, value.host)
@@ -53,7 +54,8 @@ def gather_elements(n: Node):
 
 
 def flat_index(n: Node, place: int, shape) -> View:
-    """Returns the row-major positions that the last dimension of an index tensor selects in `shape`."""
+    """Returns the row-major positions in `shape` that the indices select. The last dimension of the index
+    tensor contains one index for each dimension."""
     b, index = n.b, n.view(place)
     out = None
     step = prod(shape)
@@ -83,7 +85,7 @@ MODES = {"none": bp.constants.BP_SCATTER_SET, "add": bp.constants.BP_SCATTER_ADD
 
 
 def scattered(n: Node, target: View, index: View, source: View, axis: int, mode: str) -> None:
-    """Writes the elements of `source` to the places in `target` that `index` selects along `axis`."""
+    """Writes the elements of `source` to the elements of `target` that `index` selects along `axis`."""
     if mode not in MODES:
         n.fail(f"the reduction {mode!r} is not one of {', '.join(MODES)}")
     n.b.call("scatter", [index, source], [target], axis=axis, mode=MODES[mode])

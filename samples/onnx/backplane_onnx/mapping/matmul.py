@@ -10,7 +10,7 @@ from ..views import View
 
 
 def product(n: Node, a: View, b: View, dtype=None) -> View:
-    """Returns the product as NumPy defines it, with vectors and broadcasting."""
+    """Returns the product that NumPy's matmul defines, with support for vectors and broadcasting."""
     if min(a.rank, b.rank) == 0:
         n.fail("an operand is a scalar")
     left, right = a.rank == 1, b.rank == 1
@@ -32,11 +32,11 @@ def gemm(n: Node):
     a = a.transpose() if n.attr("transA", 0) else a
     alpha, beta = n.attr("alpha", 1.0), n.attr("beta", 1.0)
     c = n.optional(2)
-    n.attr("broadcast")  # before opset 7; c is always broadcast
+    n.attr("broadcast")  # read, but not used: it exists before opset 7, and c is always broadcast
     if a.dtype not in dtypes.FLOATS:
         n.fail(f"Backplane has no product of {a.dtype} matrices with a result of the same dtype")
-    rows = b if n.attr("transB", 0) else b.transpose()  # [N, K], as `linear` wants it
-    rows = n.b.dense(rows) if n.value(1).host is not None else rows  # packs a constant once
+    rows = b if n.attr("transB", 0) else b.transpose()  # [N, K], which is the layout that `linear` requires
+    rows = n.b.dense(rows) if n.value(1).host is not None else rows  # makes a constant contiguous, once
     if alpha == 1 and beta == 1 and (c is None or c.shape == (rows.shape[0],)):
         return n.b.op("linear", a, rows, c, shape=(a.shape[0], rows.shape[0]), activation=0, precision=0)
     out = n.b.matmul(a, rows.transpose())
@@ -47,7 +47,7 @@ def gemm(n: Node):
 
 
 def signed(n: Node, x: View, zero: "View | None") -> "tuple[View, View | int]":
-    """Returns integers of 8 bits as i8, and their zero point as i32. A u8 becomes an i8 by the subtraction of 128."""
+    """Returns 8-bit integers as i8, and their zero point as i32. A u8 becomes an i8 by the subtraction of 128."""
     b = n.b
     if x.dtype == "i8":
         return x, 0 if zero is None else b.cast(zero, "i32")
@@ -56,8 +56,8 @@ def signed(n: Node, x: View, zero: "View | None") -> "tuple[View, View | int]":
 
 
 def integers(n: Node, a: View, zero_a: "View | None", b: View, zero_b: "View | None") -> View:
-    """Returns the product of 8-bit integers minus zero points as i32. The product of the integers is exact, and sums of
-    rows and columns correct it for the zero points."""
+    """Returns the product of 8-bit integers minus their zero points, as i32. The product of the integers
+    themselves is exact. The sums of rows and columns then correct it for the zero points."""
     rows, columns = a.rank == 1, b.rank == 1
     left, zero_left = signed(n, a.unsqueeze(0) if rows else a, zero_a)
     right, zero_right = signed(n, b.unsqueeze(1) if columns else b, zero_b)
@@ -73,7 +73,7 @@ def integers(n: Node, a: View, zero_a: "View | None", b: View, zero_b: "View | N
 
 
 def constant_term(n: Node, zero_a: "View | int", zero_b: "View | int", inner: int) -> "View | int":
-    """Returns the product of the zero points and the number of terms."""
+    """Returns zero_a * zero_b * inner, where `inner` is the number of terms of each sum."""
     if isinstance(zero_a, int) and isinstance(zero_b, int):
         return zero_a * zero_b * inner
     one, other = (zero_a, zero_b) if isinstance(zero_a, View) else (zero_b, zero_a)
@@ -81,8 +81,8 @@ def constant_term(n: Node, zero_a: "View | int", zero_b: "View | int", inner: in
 
 
 def of_rows(parameter: "View | None") -> "View | None":
-    """Returns a scale or zero point as a column if it has one element for each row of the first matrix. Returns any
-    other parameter unchanged."""
+    """Returns a parameter of the first matrix so that it can be broadcast. A scale or zero point with one
+    element per row becomes a column. Any other parameter remains unchanged."""
     return parameter.unsqueeze(1) if parameter is not None and parameter.rank == 1 and parameter.size > 1 else parameter
 
 
@@ -93,8 +93,8 @@ def matmul_integer(n: Node):
 
 @maps("Einsum")
 def einsum(n: Node):
-    """Multiplies the first two operands as matrices, until one operand is left. Then sums over the letters that the
-    output lacks, and permutes the other letters to the output's order."""
+    """Replaces the first two operands by their product, until one operand is left. Then sums over the letters
+    that the output does not contain, and permutes the other letters to the order of the output."""
     equation = n.attr("equation").replace(" ", "")
     left, arrow, right = equation.partition("->")
     terms = left.split(",")
@@ -128,7 +128,7 @@ def einsum(n: Node):
 
 
 def diagonal(term: str, view: View) -> "tuple[View, str]":
-    """Replaces a repeated letter by one dimension along the diagonal."""
+    """Replaces the dimensions of a repeated letter by one dimension along the diagonal."""
     letters = "".join(dict.fromkeys(term))
     if letters == term:
         return view, term
@@ -138,8 +138,9 @@ def diagonal(term: str, view: View) -> "tuple[View, str]":
 
 
 def contract(n: Node, first: str, a: View, second: str, b: View, rest, extents):
-    """Returns the letters of the product of two operands, and the product, which is summed over the common letters that
-    are not in `rest`. `rest` contains the letters of the output and of the other operands."""
+    """Returns the letters of the product of two operands, and the product. `rest` contains the letters of the
+    output and of the other operands. The product is summed over the letters that both operands have and `rest`
+    does not contain."""
     batch = [letter for letter in first if letter in second and letter in rest]
     inner = [letter for letter in first if letter in second and letter not in rest]
     rows = [letter for letter in first if letter not in second]
@@ -159,8 +160,8 @@ def contract(n: Node, first: str, a: View, second: str, b: View, rest, extents):
 
 @maps("Det")
 def determinant(n: Node):
-    """Computes determinants by expansion into minors, for sizes up to 4 x 4. A larger matrix would need pivots, which
-    depend on data."""
+    """Computes determinants of matrices up to 4 x 4 by expansion into minors. Larger matrices are not
+    supported, because they would need pivots, which depend on data."""
     x = n.view(0)
     if x.shape[-1] != x.shape[-2] or not 1 <= x.shape[-1] <= 4:
         n.fail(f"determinants of {x.shape[-2:]} matrices; the mapping has sizes up to 4 x 4")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operators of the domain ai.onnx.ml."""
+"""Operators of ONNX's domain ai.onnx.ml."""
 from ..node import Node
 from ..registry import maps
 

@@ -21,7 +21,7 @@ def batch_norm(n: Node):
         b.call("batch_norm", [x, *parameters], [y], training=0, epsilon=epsilon, momentum=0)
         return y
     running = [b.new(x.dtype, mean.shape), b.new(x.dtype, mean.shape)]
-    # ONNX's momentum is the share of the old statistics.
+    # In ONNX, the momentum is the weight of the old statistics. In Backplane, it is the weight of the new ones.
     b.call("batch_norm", [x, *parameters], [y, *running], training=1, epsilon=epsilon, momentum=1 - kept)
     return [y, b.cast(running[0], mean.dtype), b.cast(running[1], variance.dtype)]
 
@@ -60,7 +60,7 @@ def group_norm(n: Node):
     b, x = n.b, n.view(0)
     gamma, beta = n.view(1), n.view(2)
     groups = n.attr("num_groups", x.shape[1])
-    if gamma.shape != (x.shape[1],):  # opset 18 has one parameter per group
+    if gamma.shape != (x.shape[1],):  # in opset 18, there is one parameter per group
         size = x.shape[1] // groups
         gamma, beta = (b.reshape(each.unsqueeze(1).broadcast_to((groups, size)), (x.shape[1],)) for each in (gamma, beta))
     out = b.new(x.dtype, x.shape)
@@ -70,7 +70,7 @@ def group_norm(n: Node):
 
 @maps("LRN")
 def local_response(n: Node):
-    """Sums squares over neighbouring channels. The sum is a matrix product with a band matrix of ones."""
+    """Sums the squares of neighbouring channels. The sum is computed as a product with a band matrix of ones."""
     b, x = n.b, n.view(0)
     size, channels = n.attr("size"), x.shape[1]
     rows, columns = np.indices((channels, channels))

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The optimizers of the domain ai.onnx.preview.training. The host reads the learning rate and the step count."""
+"""The optimizers of ONNX's domain ai.onnx.preview.training. The host reads the learning rate and the number of
+steps."""
 from ..node import Node
 from ..registry import maps
 
@@ -11,7 +12,8 @@ def scalars(n: Node):
 
 
 def groups(n: Node, kinds: int):
-    """Returns the operands of each parameter. The inputs list all parameters, then all gradients, and so on."""
+    """Returns a list of operands for each parameter. The node's inputs are all parameters, then all gradients,
+    and so on."""
     count = (len(n.inputs) - 2) // kinds
     return [[n.view(2 + kind * count + place) for kind in range(kinds)] for place in range(count)]
 

@@ -22,7 +22,7 @@ def max_pool(n: Node):
         return b.cast(b.op("max_pool", data, shape=shape, **parameters), kind)
     out, index = b.new(data.dtype, shape), b.new("i64", shape)
     b.call("max_pool", [data], [out, index], **parameters)
-    if n.attr("storage_order", 0):  # column-major positions in a plane
+    if n.attr("storage_order", 0):  # ONNX then expects column-major positions in a plane
         extents, rest = x.shape[2:], index
         place, factor, index = None, prod(extents), None
         for extent in reversed(extents):
@@ -45,7 +45,7 @@ def average_pool(n: Node):
     out = b.op("avg_pool", x, shape=shape, count_padding=counted, **window.attributes(kernel=window.kernel))
     if not counted or not any(window.extra):
         return out
-    # The divisor excludes the elements that only ceil_mode adds.
+    # The divisor does not count elements that only ceil_mode adds, so this constant corrects the average.
     counts = np.ones(())
     for d, extent in enumerate(window.out):
         seen = np.arange(extent)[:, None] * window.stride[d] + np.arange(window.kernel[d])[None, :] * window.dilation[d]
@@ -85,8 +85,8 @@ def max_unpool(n: Node):
 
 @maps("RoiAlign")
 def roi_align(n: Node):
-    """Averages bilinear samples of each bin. The positions of the samples depend on data, so they are computed on the
-    device; their number is an attribute or fixed by sampling_ratio."""
+    """Averages bilinear samples of each bin. The device computes the positions of the samples, because they
+    depend on data. The number of samples does not, because sampling_ratio determines it."""
     from .resize import sampled
     b, x, rois = n.b, n.view(0), n.view(1)
     ratio, scale = n.attr("sampling_ratio", 0), n.attr("spatial_scale", 1.0)

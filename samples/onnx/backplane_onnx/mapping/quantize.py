@@ -10,8 +10,8 @@ from .matmul import integers, of_rows
 
 
 def spread(n: Node, x: View, parameter: View, axis: int) -> View:
-    """Returns a scale or a zero point with a shape that broadcasts to x. It has one element, one for each position of
-    the axis, or one for each block."""
+    """Returns a scale or a zero point with a shape that can be broadcast to x. It has one element, or one for
+    each position along the axis, or one for each block."""
     if parameter.size == 1:
         return n.b.reshape(parameter, (1,) * x.rank)
     block = n.attr("block_size", 0)
@@ -38,7 +38,7 @@ def quantize(n: Node):
     whole = b.op("rint", b.op("div", x, b.cast(scale, x.dtype)))
     whole = whole if zero is None else b.op("add", whole, b.cast(zero, x.dtype))
     if not dtypes.is_carried(kind):
-        return b.cast(whole, target)  # saturates
+        return b.cast(whole, target)  # the cast saturates
     low, high = dtypes.limits_of(kind)
     out = b.cast(b.op("min", b.op("max", whole, low), high), target)
     return Value(n.proto.output[0], kind, out.shape, view=out)
@@ -50,7 +50,7 @@ def dequantize(n: Node):
     axis = n.axis(1) if x.rank > 1 or n.shape(1) else 0
     scale = spread(n, x, n.view(1), axis)
     zero = spread(n, x, n.view(2), axis) if n.has(2) else None
-    # Differences of integers of 32 bits need f64 to be exact.
+    # Differences of 32-bit integers are exact in f64, but not in f32.
     work = "f64" if x.dtype in ("i32", "u32") else "f32"
     value = b.cast(x, work)
     value = value if zero is None else b.op("sub", value, b.cast(zero, work))

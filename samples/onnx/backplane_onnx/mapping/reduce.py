@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reductions and searches for extremes."""
+"""Reductions, and searches for the greatest or least element."""
 from math import prod
 
 from ..node import Node
@@ -8,7 +8,7 @@ from ..views import View
 
 
 def axes_of(n: Node, x: View):
-    """Returns the reduced axes, or None if the node copies its input."""
+    """Returns the list of reduced axes. The list is empty if the node copies its input."""
     axes = n.parameter("axes", 1)
     if not axes:
         if axes is not None and n.attr("noop_with_empty_axes", 0) or axes is None and n.attr("noop_with_empty_axes", 0):
@@ -43,7 +43,7 @@ def log_sum_exp(n: Node, x: View, axes, keep: bool) -> View:
     if not axes:
         return b.copy(x)
     greatest = b.reduce("reduce_max", x, axes)
-    # The maximum of no elements is -inf, and -inf - -inf is NaN.
+    # Replaces an infinite maximum by 0. The maximum of no elements is -inf, and -inf - -inf would be NaN.
     finite = b.op("select", b.compare(b.op("abs", greatest), float("inf"), "EQ"), 0, greatest)
     out = b.op("add", b.op("log", b.reduce("reduce_sum", b.op("exp", b.op("sub", x, finite)), axes)), finite)
     return out if keep else out.squeeze(axes)

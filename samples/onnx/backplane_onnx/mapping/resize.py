@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Interpolation. Resize is separable: the trace computes one matrix of weights per axis, and the device multiplies by
-it. GridSample gathers the neighbours of positions that the device computes."""
+"""Interpolation. Resize is separable: the trace computes a matrix of weights for each axis, and the device
+multiplies the axis by this matrix. GridSample gathers the neighbours of positions that the device computes."""
 import itertools
 import math
 from typing import Any
@@ -17,7 +17,8 @@ from ..views import View
 # ---- Resize --------------------------------------------------------------------------------------
 
 def sources(mode: str, scale: float, extent: int, count: int, roi) -> np.ndarray:
-    """Returns the position in the input of each element of the output, as the specification of Resize defines it."""
+    """Returns, for each element of the output, its position in the input, as the specification of Resize
+    defines it."""
     x = np.arange(count, dtype=np.float64)
     length = scale * extent
     if mode == "align_corners":
@@ -38,8 +39,8 @@ def sources(mode: str, scale: float, extent: int, count: int, roi) -> np.ndarray
 
 
 def coefficients(mode: str, ratio: float, scale: float, antialias: bool, a: float) -> np.ndarray:
-    """Returns the weights of the neighbours of a position, of which equally many are on each side. `ratio` is the
-    distance of the position from the nearest neighbour on the left, and is in (0, 1]."""
+    """Returns the weights of the neighbours of a position. There are equally many neighbours on each side.
+    `ratio` is the distance of the position from the nearest neighbour on its left, in (0, 1]."""
     reach = min(scale, 1.0) if antialias else 1.0
     half = 1 if mode == "linear" else 2
     start = int(math.floor(-half / reach) + 1)
@@ -54,7 +55,7 @@ def coefficients(mode: str, ratio: float, scale: float, antialias: bool, a: floa
 
 
 def matrix(mode: str, places: np.ndarray, extent: int, scale: float, antialias: bool, a: float, exclude: bool) -> np.ndarray:
-    """Returns the weights [output, input] of an axis."""
+    """Returns the matrix [output, input] of the weights of an axis."""
     out = np.zeros((len(places), extent))
     for row, place in enumerate(places):
         last = math.ceil(place)
@@ -75,7 +76,7 @@ def nearest(places: np.ndarray, extent: int, mode: str) -> np.ndarray:
 
 
 def sizes_of(n: Node, x: View, axes):
-    """Returns {axis: (scale, extent of the output)}."""
+    """Returns {axis: (scale, extent of the output)} for each axis."""
     place = 1 if n.opset < 11 else 2
     if n.has(3) and n.value(3).shape != (0,):
         wanted = n.ints(3)
@@ -89,7 +90,7 @@ def sizes_of(n: Node, x: View, axes):
 
 
 def along(b: Builder, weights: np.ndarray, x: View, axis: int) -> View:
-    """Multiplies an axis by a matrix of weights."""
+    """Multiplies x along an axis by a matrix [output, input] of weights."""
     kind = x.dtype if x.dtype in dtypes.FLOATS else "f32"
     moved = b.cast(x, kind).transpose(axis, -1) if axis != x.rank - 1 else b.cast(x, kind)
     out = b.matmul(b.dense(moved) if moved.rank > 2 else moved, b.constant(weights.T, kind))
@@ -146,7 +147,8 @@ def reflected(b: Builder, x: View, low: float, high: float) -> View:
 
 
 def weights_of(b: Builder, mode: str, place: View) -> "tuple[View, list[tuple[int, View | None]]]":
-    """Returns the integer part of a position, and the offset and the weight of each neighbour."""
+    """Returns the integer part of a position, and a list with the offset and the weight of each neighbour. A
+    weight of None means 1."""
     if mode == "nearest":
         return b.op("rint", place), [(0, None)]
     base = b.op("floor", place)
@@ -167,7 +169,8 @@ def weights_of(b: Builder, mode: str, place: View) -> "tuple[View, list[tuple[in
 
 
 def sampled(n: Node, image: View, grid: "list[View]", mode: str, padding: str, corners: bool) -> View:
-    """Returns the samples [N, C, A, B] of an image [N, C, ...] at positions [N, A, B], one tensor per dimension."""
+    """Returns the samples [N, C, A, B] of an image [N, C, ...]. `grid` contains one tensor [N, A, B] for each
+    spatial dimension, with the positions of the samples."""
     b, extents = n.b, image.shape[2:]
     limits = [(0.0, extent - 1.0) if corners else (-0.5, extent - 0.5) for extent in extents]
     parts = []

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Recurrent networks, unrolled over time."""
+"""Recurrent networks. The trace unrolls them over time."""
 from ..builder import Builder
 from ..node import Node
 from ..registry import maps
@@ -36,7 +36,7 @@ def activation(n: Node, name: str, x: View, alpha, beta) -> View:
 
 
 class Cell:
-    """The parameters of one direction. Subclasses compute one step."""
+    """The parameters of a recurrent cell in one direction. Each subclass computes one step of a kind of cell."""
 
     gates = 1
     defaults: "tuple[str, ...]" = ("Tanh",)
@@ -141,7 +141,7 @@ def recurrent(n: Node):
         outputs = [None] * length
         for step in range(length - 1, -1, -1) if backward else range(length):
             new = cell.step(projected.select(0, step), states)
-            if lengths is not None:  # steps after the end keep the state and give 0
+            if lengths is not None:  # after the end of a sequence, the state remains, and the output is 0
                 going = b.compare(lengths, step, "GT").unsqueeze(1)
                 states = [b.op("select", going, after, before) for after, before in zip(new, states)]
                 outputs[step] = b.op("select", going, new[0], 0)

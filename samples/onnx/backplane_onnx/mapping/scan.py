@@ -13,7 +13,8 @@ def cumsum(n: Node):
 
 @maps("CumProd")
 def cumprod(n: Node):
-    """Multiplies in log2(extent) steps, because Backplane has no running product."""
+    """Computes running products in log2(extent) steps of multiplications, because Backplane has no operator for
+    them."""
     x, b = n.view(0), n.b
     axis = int(n.host(1).reshape(-1)[0]) % max(x.rank, 1)
     x = x.flip(axis) if n.attr("reverse", 0) else x

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sequences and optionals. They exist during the trace only: a sequence is a list of tensors with a known length."""
+"""Sequences and optionals. They exist only during the trace: a sequence is a list of tensors, and its length is
+known."""
 import numpy as np
 
 from ..node import Node
@@ -22,7 +23,7 @@ def construct(n: Node):
 
 @maps("SequenceEmpty")
 def empty(n: Node):
-    n.attr("dtype")  # an empty sequence has no tensor that needs the dtype
+    n.attr("dtype")  # read, but not used, because an empty sequence contains no tensor
     return [Sequence([])]
 
 

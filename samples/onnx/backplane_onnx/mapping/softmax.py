@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Softmax and its logarithm."""
+"""Softmax and log-softmax."""
 from math import prod
 
 from ..node import Node
@@ -12,6 +12,6 @@ def softmax(n: Node):
     x = n.view(0)
     if n.opset >= 13:
         return n.b.op(op, x, axis=n.axis(-1))
-    axis = n.axis(1)  # earlier opsets flatten the tensor to two dimensions
+    axis = n.axis(1)  # before opset 13, softmax flattens the tensor to two dimensions at this axis
     flat = n.b.reshape(x, (prod(x.shape[:axis]), prod(x.shape[axis:])))
     return n.b.reshape(n.b.op(op, flat, axis=1), x.shape)

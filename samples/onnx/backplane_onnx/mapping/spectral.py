@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fourier transforms, as products by matrices that the trace computes."""
+"""Fourier transforms. The trace computes a matrix for each transform, and the device multiplies by it."""
 import numpy as np
 
 from ..builder import Builder
@@ -12,7 +12,8 @@ MAX_LENGTH = 4096
 
 
 def transformed(n: Node, x: View, axis: int, length: int, inverse: bool, onesided: bool) -> View:
-    """Returns the transform along an axis of a tensor whose last dimension has the real and the imaginary part."""
+    """Returns the Fourier transform of x along an axis. The last dimension of x contains the real part and, for
+    complex numbers, the imaginary part."""
     b = n.b
     if not 1 <= length <= MAX_LENGTH:
         n.fail(f"the transform has {length} points, and the mapping has 1 to {MAX_LENGTH}")
@@ -45,7 +46,7 @@ def inverse_real(b: Builder, parts, axis: int, length: int) -> View:
 
 
 def times(b: Builder, weights: np.ndarray, x: View, axis: int) -> View:
-    """Multiplies an axis by a matrix [output, input]."""
+    """Multiplies x along an axis by a matrix [output, input]."""
     x = x.unsqueeze(0) if x.rank == 1 else x
     axis = axis if x.shape[axis] == weights.shape[1] else axis + 1
     moved = x.transpose(axis, -1) if axis != x.rank - 1 else x
@@ -83,7 +84,7 @@ def stft(n: Node):
 
 @maps("MelWeightMatrix")
 def mel_weights(n: Node):
-    """Computes the constant matrix on the host, from parameters that the host knows."""
+    """Computes the constant matrix on the host, because the host knows all parameters."""
     feeds = {name: n.host(place) for place, name in enumerate(n.proto.input)}
     if max(int(feeds[name].reshape(-1)[0]) for name in list(n.proto.input)[:2]) > MAX_LENGTH:
         n.fail(f"the matrix has more than {MAX_LENGTH} rows or columns")

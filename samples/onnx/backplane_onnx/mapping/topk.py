@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Selection of the greatest or least elements."""
+"""Selection of the greatest or the least elements."""
 from ..node import Node
 from ..registry import maps
 

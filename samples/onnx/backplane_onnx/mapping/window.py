@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Strides and padding of convolutions and pooling."""
+"""Strides and padding of the windows of convolutions and pooling."""
 from typing import NamedTuple
 
 from ..node import Node
 
 
 class Window(NamedTuple):
-    """Parameters of a sliding window. `extra` is the part of `after` that only ceil_mode adds."""
+    """The parameters of a sliding window. `extra` is the part of the padding `after` that only ceil_mode adds."""
 
     kernel: "tuple[int, ...]"
     stride: "tuple[int, ...]"
@@ -21,7 +21,7 @@ class Window(NamedTuple):
 
 
 def window_of(n: Node, image, kernel) -> Window:
-    """Returns the window for an image and a kernel of these extents."""
+    """Returns the window of a node for an image and a kernel with these extents."""
     rank = len(image)
     if not 1 <= rank <= 3:
         n.fail(f"the image has {rank} spatial dimensions; Backplane has 1 to 3")

@@ -13,8 +13,8 @@ double scale_of(const at::Tensor& query, std::optional<double> scale) {
   return scale.value_or(1.0 / std::sqrt(static_cast<double>(query.size(-1))));
 }
 
-// Chooses the fused kernels of this file if the operator `attention` supports the call. Other calls
-// use PyTorch's composition of products and softmax.
+// Selects the fused kernels of this file if the operator `attention` supports the call. For other calls,
+// selects PyTorch's composition of products and softmax.
 int64_t choose(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
                const std::optional<at::Tensor>&, double dropout, bool, std::optional<double> scale, bool grouped) {
   const bool four = query.dim() == 4 && key.dim() == 4 && value.dim() == 4;
@@ -58,13 +58,13 @@ Forward attention(const at::Tensor& query, const at::Tensor& key, const at::Tens
 
 using Gradients = std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor>;
 
-// Repeats each head of keys or values for every head of queries that uses it.
+// Repeats each head of keys or values, once for each head of queries that uses it.
 at::Tensor repeated(const at::Tensor& heads, const at::Tensor& query) {
   return heads.size(1) == query.size(1) ? heads : heads.repeat_interleave(query.size(1) / heads.size(1), 1);
 }
 
-// Returns the gradient of the bias, which `attention_bwd` does not compute. It is w * (g - m), where w
-// are the attention weights, g are their gradients, and m is the sum of w * g over the keys. 16-bit
+// Returns the gradient of the bias, which `attention_bwd` does not compute. The gradient is w * (g - m): w are
+// the attention weights, g are the gradients of the weights, and m is the sum of w * g over the keys. 16-bit
 // floats are computed in f32, because g - m cancels.
 at::Tensor bias_gradient(const at::Tensor& grad, const at::Tensor& query, const at::Tensor& key,
                          const at::Tensor& value, const at::Tensor& bias, const at::Tensor& out,
@@ -74,7 +74,7 @@ at::Tensor bias_gradient(const at::Tensor& grad, const at::Tensor& query, const 
   const at::Tensor keys = wide(repeated(key, query)).transpose(2, 3),
                    values = wide(repeated(value, query)).transpose(2, 3);
   const at::Tensor weights = at::matmul(wide(query), keys).mul_(scale).add_(bias).sub_(sums).exp_();
-  weights.masked_fill_(at::isneginf(sums), 0);  // the weights of a row are 0 if all keys are masked
+  weights.masked_fill_(at::isneginf(sums), 0);  // if all keys of a query are masked, its weights are 0
   if (causal) weights.tril_();
   const at::Tensor mean = at::sum(at::mul(upstream, wide(out)), {3}, true);
   return as_type(at::sum_to(at::matmul(upstream, values).sub_(mean).mul_(weights), bias.sizes()), bias.scalar_type());
@@ -86,7 +86,7 @@ Gradients attention_backward(const at::Tensor& grad, const at::Tensor& query, co
                              c10::SymInt, c10::SymInt, double, bool causal, const at::Tensor&, const at::Tensor&,
                              std::optional<double> scale) {
   const bp_attention_attributes attrs = attention_attributes(query, causal, scale);
-  const at::Tensor grad_query = at::empty_like(query);  // attention_bwd requires the output dq
+  const at::Tensor grad_query = at::empty_like(query);  // attention_bwd always needs the output dq
   const at::Tensor grad_key = wanted[1] ? at::empty_like(key) : at::Tensor();
   const at::Tensor grad_value = wanted[2] ? at::empty_like(value) : at::Tensor();
   Call call(BP_OP_ATTENTION_BWD, grad_query);
@@ -108,7 +108,7 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
 }  // namespace
 }  // namespace backplane_torch
 
-// The macro defines an object in the namespace of the stub.
+// The macro must be used in the namespace of the stub, because it defines an object there.
 namespace at::native {
 REGISTER_PRIVATEUSE1_DISPATCH(_fused_sdp_choice_stub, &backplane_torch::choose)
 }  // namespace at::native

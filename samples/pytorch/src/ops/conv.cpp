@@ -19,7 +19,7 @@ ConvAttributes conv_attributes(const at::Tensor& weight, const Geometry& geometr
   auto attrs = attributes<BP_OP_CONV>();
   attrs.spatial_rank = static_cast<uint32_t>(rank);
   attrs.groups = static_cast<uint32_t>(groups);
-  // PyTorch passes either one number or a number for each dimension.
+  // PyTorch passes either one number for all dimensions, or one number for each dimension.
   const auto at_dim = [](at::IntArrayRef values, size_t i) { return values.size() == 1 ? values[0] : values[i]; };
   for (size_t i = 0; i < rank; ++i) {
     attrs.stride[i] = at_dim(geometry.stride, i);
@@ -42,9 +42,10 @@ c10::DimVector conv_shape(const at::Tensor& input, const at::Tensor& weight, con
   return shape;
 }
 
-// Sets `pad_end` of a transposed convolution, and returns the part of the output that the kernel reaches.
-// Output padding lengthens the output at its end, so it is subtracted from the padding at the end. If the
-// output padding is larger, `pad_end` is 0, and the last elements of the output contain only the bias.
+// Sets `pad_end` of a transposed convolution. Returns the part of the output to which the kernel contributes.
+// The output padding lengthens the output at its end, so it reduces the padding at the end. If the output
+// padding is larger than this padding, `pad_end` is 0, and the last elements of the output contain only the
+// bias.
 at::Tensor reached_part(const at::Tensor& out, const at::Tensor& input, const at::Tensor& weight,
                         ConvAttributes& attrs) {
   at::Tensor part = out;
@@ -58,7 +59,8 @@ at::Tensor reached_part(const at::Tensor& out, const at::Tensor& input, const at
   return part;
 }
 
-// Returns the shape with which a vector of one value per channel broadcasts to `like`.
+// Returns the shape [1, C, 1, ..]. A vector of one value per channel with this shape can be broadcast to
+// `like`.
 c10::DimVector channel_shape(const at::Tensor& like) {
   c10::DimVector shape(static_cast<size_t>(like.dim()), 1);
   shape[1] = like.size(1);

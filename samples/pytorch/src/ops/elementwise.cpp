@@ -103,7 +103,7 @@ at::Tensor& unary_float_out(const at::Tensor& self, at::Tensor& out) {
   return out;
 }
 
-// floor and round leave integers unchanged.
+// For integers, floor and round return the input.
 template <uint32_t op>
 at::Tensor& rounding_out(const at::Tensor& self, at::Tensor& out) {
   write_elementwise(at::isFloatingType(self.scalar_type()) ? op : uint32_t{BP_OP_COPY}, self.scalar_type(), out,
@@ -124,7 +124,7 @@ at::Tensor& binary_float_out(const at::Tensor& self, const at::Tensor& other, at
   return out;
 }
 
-// Logical operators compare both operands with zero first.
+// The conversion to bool compares both operands with zero. Then the operator combines the results.
 template <uint32_t op>
 at::Tensor& logical_out(const at::Tensor& self, const at::Tensor& other, at::Tensor& out) {
   write_elementwise(op, at::kBool, out, {self, other});
@@ -166,14 +166,15 @@ at::Tensor rsub_tensor(const at::Tensor& self, const at::Tensor& other, const at
   return at::sub(other, self, alpha);
 }
 
-// Returns where the remainder of a / b is not 0 and has another sign than b. There, the floor of a / b is
-// less than the truncated quotient.
+// Returns a mask of the elements at which the remainder of a / b is not 0 and has another sign than b. For
+// these elements, the floor of a / b is 1 less than the truncated quotient.
 at::Tensor remainder_needs_wrap(const at::Tensor& remainder, const at::Tensor& b) {
   return at::lt(remainder, 0).logical_xor_(at::lt(b, 0)).logical_and_(at::ne(remainder, 0));
 }
 
-// Writes the floor of a / b. Integers only, because the floor of a float quotient depends on how the
-// quotient is rounded. A zero divisor gives `a`, whereas PyTorch on the CPU raises an error.
+// Writes the floor of a / b for integers. Floats are not supported here, because the floor of a float quotient
+// depends on how the quotient is rounded. If b is 0, the result is `a`, whereas PyTorch on the CPU raises an
+// error.
 void write_floor_division(at::ScalarType type, const at::Tensor& out, const at::Tensor& a, const at::Tensor& b) {
   fit(out, {a, b});
   const at::Tensor remainder = at::empty(out.sizes(), out.options().dtype(type));
@@ -366,7 +367,8 @@ at::Tensor& fill_tensor(at::Tensor& self, const at::Tensor& value) {
 at::Tensor& zero(at::Tensor& self) { return fill_scalar(self, 0); }
 
 at::Tensor& arange_out(const at::Scalar& start, const at::Scalar& end, const at::Scalar& step, at::Tensor& out) {
-  // As in PyTorch, the limits and the step are first truncated to integers if the range is i64, and only then.
+  // As in PyTorch, the limits and the step are truncated to integers before the division, but only if the range
+  // is i64.
   const bool whole = out.scalar_type() == at::kLong;
   const double stride = whole ? static_cast<double>(step.toLong()) : step.toDouble();
   const double span = whole ? static_cast<double>(end.toLong() - start.toLong()) : end.toDouble() - start.toDouble();
@@ -392,7 +394,8 @@ at::Tensor rolled(const at::Tensor& self, at::IntArrayRef shifts, at::IntArrayRe
   return out.is_same(self) ? self.clone() : out;
 }
 
-// As in PyTorch, the second half counts back from `end`. Integers are computed in f64 and truncated.
+// As in PyTorch, the second half of the range is computed backwards from `end`. Integers are computed in f64,
+// and then truncated.
 at::Tensor& linspace_out(const at::Scalar& start, const at::Scalar& end, int64_t steps, at::Tensor& out) {
   fit(out, {steps});
   const bool is_float = at::isFloatingType(out.scalar_type());

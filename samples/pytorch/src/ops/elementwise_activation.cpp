@@ -21,8 +21,8 @@ at::Tensor& gelu_out(const at::Tensor& self, std::string_view approximate, at::T
   return out;
 }
 
-// Writes the gradient of an activation, where `saved` is the input of relu, gelu and silu, and the
-// output of sigmoid and tanh.
+// Writes the gradient of an activation. `saved` is the input of the activation for relu, gelu and silu, and its
+// output for sigmoid and tanh.
 void write_activation_backward(uint32_t activation, const at::Tensor& grad, const at::Tensor& saved,
                                const at::Tensor& grad_input) {
   auto attrs = attributes<BP_OP_ACTIVATION_BWD>();
@@ -58,8 +58,8 @@ at::Tensor& leaky_relu_out(const at::Tensor& self, const at::Scalar& slope, at::
   return out;
 }
 
-// `self` may be the result of leaky_relu instead of its input. PyTorch then permits no negative slope, so the
-// input and the result are positive at the same elements.
+// `self` is the input of leaky_relu or, if the unnamed argument is true, its result. In the latter case,
+// PyTorch permits no negative slope, so the input is positive where the result is positive.
 at::Tensor& leaky_relu_backward_out(const at::Tensor& grad, const at::Tensor& self, const at::Scalar& slope, bool,
                                     at::Tensor& grad_input) {
   const at::Tensor positive = at::gt(self, 0), scaled = at::mul(grad, slope);

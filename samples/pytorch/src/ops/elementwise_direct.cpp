@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The functional and in-place forms of frequent overloads. PyTorch derives these forms from the `out`
-// form, with a general computation of shapes, dtypes and strides and two more dispatched calls. For
-// contiguous operands of one shape and dtype the result is known, and one call of the operator is
-// enough. All other operands take PyTorch's way.
+// The functional and in-place forms of frequent overloads. PyTorch would derive these forms from the `out`
+// form. This needs a general computation of shapes, dtypes and strides, and two more dispatched calls. If all
+// operands are contiguous and have the same shape and dtype, the result has them too, so one call of the
+// operator is enough. For all other operands, these kernels call PyTorch's derived forms.
 #include <ATen/CompositeExplicitAutogradNonFunctionalFunctions.h>
 
 #include "../allocator.hpp"
@@ -24,8 +24,8 @@ namespace {
 
 namespace derived = at::compositeexplicitautogradnonfunctional;
 
-// Returns whether `other` does not change the shape and the dtype of a result with `self`, which is
-// dense.
+// Returns whether the result of an operation on `self` and `other` has the shape and the dtype of `self`, which
+// is dense.
 bool fits_dense(const at::Tensor& self, const at::Tensor& other) {
   if (other.device() == self.device())
     return other.scalar_type() == self.scalar_type() && other.sizes() == self.sizes() && other.is_contiguous();
@@ -66,7 +66,7 @@ at::Tensor& scaled_in_place(at::Tensor& self, const at::Tensor& other, const at:
   return self;
 }
 
-// A function of floats.
+// A kernel for a function of floats. `general` is PyTorch's derived form.
 template <uint32_t op, auto general>
 at::Tensor unary(const at::Tensor& self) {
   if (!is_dense(self) || !self.is_floating_point()) return general(self);
@@ -75,7 +75,7 @@ at::Tensor unary(const at::Tensor& self) {
   return out;
 }
 
-// Returns the gradient of an activation function, where `activation` is BP_ACTIVATION_*.
+// Returns the gradient of an activation. `activation` is BP_ACTIVATION_*.
 at::Tensor activation_gradient(uint32_t activation, const at::Tensor& grad, const at::Tensor& saved) {
   at::Tensor out = like(grad);
   auto attrs = attributes<BP_OP_ACTIVATION_BWD>();
@@ -114,8 +114,8 @@ at::Tensor gelu(const at::Tensor& self, std::string_view approximate) {
   return out;
 }
 
-// Adds a number to each tensor, for example to the step counters of an optimizer. PyTorch expects a kernel for a list
-// of tensors to increase each tensor's version, by which autograd detects changes of saved tensors.
+// Adds a number to each tensor, for example to the step counters of an optimizer. Autograd detects changes of
+// saved tensors by the tensors' versions. A kernel for a list of tensors must increase these versions itself.
 void add_to_each(at::TensorList tensors, const at::Scalar& value) {
   for (at::Tensor each : tensors) {
     if (!is_dense(each) || !each.is_floating_point() || value.isComplex()) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Elementwise functions that are compositions of a few calls.
+// Elementwise functions that are composed of a few calls.
 #include <ATen/Dispatch.h>
 #include <ATen/ExpandUtils.h>
 
@@ -13,14 +13,14 @@
 namespace backplane_torch {
 namespace {
 
-// Resizes `out`, and writes `result` converted to the dtype of `out`.
+// Resizes `out` to the shape of `result`, and writes `result`, converted to the dtype of `out`.
 at::Tensor& write_result(at::Tensor& out, const at::Tensor& result) {
   fit(out, result.sizes());
   out.copy_(result);
   return out;
 }
 
-// Returns an operand as a tensor on the device of `out`. PyTorch keeps numbers on the CPU.
+// Returns an operand as a tensor on the device of `out`. Numbers are CPU tensors, so they are copied.
 at::Tensor on_device(const at::Tensor& operand, const at::Tensor& out) {
   return is_number(operand) ? at::full({}, value_of(operand), out.options()) : operand;
 }
@@ -47,7 +47,7 @@ at::Tensor& threshold_out(const at::Tensor& self, const at::Scalar& threshold, c
   return out;
 }
 
-// PyTorch converts the limits to integers if the input has integers.
+// If the input has integers, PyTorch converts the limits to integers.
 at::Scalar limit_of(const at::Scalar& limit, const at::Tensor& self) {
   return self.is_floating_point() ? limit : at::Scalar(limit.toLong());
 }
@@ -69,7 +69,7 @@ at::Tensor hardtanh_backward(const at::Tensor& grad, const at::Tensor& self, con
 at::Tensor& softshrink_out(const at::Tensor& self, const at::Scalar& limit, at::Tensor& out) {
   const at::Tensor inside = at::le(at::abs(self), limit);
   const at::Tensor moved = at::sub(self, at::sign(self), limit);
-  write_select(out, inside, at::mul(self, 0), moved);  // NaN remains NaN
+  write_select(out, inside, at::mul(self, 0), moved);  // x * 0 instead of 0, so that NaN remains NaN
   return out;
 }
 
@@ -133,7 +133,7 @@ at::Tensor& sinc_out(const at::Tensor& self, at::Tensor& out) {
   return write_result(out, at::where(at::eq(x, 0), number(1.0), at::sin(x).div_(x)));
 }
 
-// Writes x * log to `out`, where `log` is log(y) or log1p(y). The product is 0 if x is 0 and y is not NaN.
+// Writes x * log to `out`, where `log` is log(y) or log1p(y). If x is 0 and y is not NaN, the product is 0.
 at::Tensor& write_times(at::Tensor& out, const at::Tensor& x, const at::Tensor& log, const at::Tensor& y) {
   const at::Tensor zero = at::logical_and(at::eq(x, 0), at::logical_not(at::isnan(y)));
   return write_result(out, at::mul(x, log).masked_fill_(zero, 0));
@@ -147,7 +147,7 @@ at::Tensor& xlog1py_out(const at::Tensor& self, const at::Tensor& other, at::Ten
   return write_times(out, x, at::log1p(y), y);
 }
 
-// Returns where the sign bit is set. 1 / -0 is negative.
+// Returns a mask of the elements whose sign bit is set. For -0, 1 / x is negative.
 at::Tensor has_sign(const at::Tensor& x) {
   const at::Tensor negative = at::lt(x, 0);
   return x.is_floating_point() ? negative.logical_or_(at::lt(at::reciprocal(x), 0)) : negative;
@@ -162,19 +162,20 @@ at::Tensor& signbit_out(const at::Tensor& self, at::Tensor& out) {
   return write_result(out, self.scalar_type() == at::kBool ? at::zeros_like(self) : has_sign(self));
 }
 
-// The quotient of the smaller and the larger magnitude is at most 1, so atan is accurate.
+// The arctangent is computed from the quotient of the smaller and the larger magnitude. This quotient is at
+// most 1, so atan is accurate.
 at::Tensor& atan2_out(const at::Tensor& self, const at::Tensor& other, at::Tensor& out) {
   const at::Tensor y = as_type(on_device(self, out), out.scalar_type());
   const at::Tensor x = as_type(on_device(other, out), out.scalar_type());
   const at::Tensor height = at::abs(y), width = at::abs(x);
   const at::Tensor larger = at::maximum(height, width), smaller = at::minimum(height, width);
-  // Equal magnitudes give 1, also for infinities. Zeros give 0.
+  // The ratio of equal magnitudes is 1, even if both are infinite. If both are zero, the ratio is 0.
   at::Tensor ratio = at::where(at::eq(larger, smaller), number(1.0), at::div(smaller, larger));
   ratio = as_type(ratio, out.scalar_type()).masked_fill_(at::eq(larger, 0), 0);
   at::Tensor angle = at::atan(ratio);
   angle = at::where(at::gt(height, width), at::rsub(angle, std::numbers::pi / 2), angle);
   angle = at::where(has_sign(x), at::rsub(angle, std::numbers::pi), angle);
-  const at::Tensor sum = at::add(y, x);  // NaN if an operand is NaN
+  const at::Tensor sum = at::add(y, x);  // NaN if y or x is NaN
   angle = at::where(at::logical_or(at::isnan(y), at::isnan(x)), sum, angle);
   return write_result(out, at::where(has_sign(y), at::neg(angle), angle));
 }
@@ -185,7 +186,7 @@ at::Tensor& pow_of_scalar_out(const at::Scalar& self, const at::Tensor& exponent
   return out;
 }
 
-// Writes the result of `op`, except where one operand is NaN; the result is then the other operand.
+// Writes the result of `op`. If one operand is NaN, the result is the other operand.
 template <uint32_t op>
 at::Tensor& ignoring_nan_out(const at::Tensor& self, const at::Tensor& other, at::Tensor& out) {
   const at::Tensor a = on_device(self, out), b = on_device(other, out);
@@ -214,8 +215,8 @@ at::Tensor& logit_backward_out(const at::Tensor& grad, const at::Tensor& self, s
   return write_result(grad_input, slope.masked_fill_(outside, otherwise));
 }
 
-// Returns log(e^a + e^b) as max(a, b) + log(1 + e^-|a - b|). The difference of equal infinities is NaN, so
-// the result is then the infinity itself.
+// Writes log(e^a + e^b), computed as max(a, b) + log(1 + e^-|a - b|). If both operands are the same infinity,
+// their difference is NaN. The result is then this infinity.
 at::Tensor& logaddexp_out(const at::Tensor& self, const at::Tensor& other, at::Tensor& out) {
   const at::Tensor a = on_device(self, out), b = on_device(other, out);
   const at::Tensor larger = at::maximum(a, b);
@@ -224,7 +225,7 @@ at::Tensor& logaddexp_out(const at::Tensor& self, const at::Tensor& other, at::T
   return write_result(out, at::where(equal, a, at::add(larger, rest)));
 }
 
-// A shift by the width of the dtype or more, or by a negative number, moves all bits out.
+// Shifts all bits out if the second operand is negative, or at least the width of the dtype.
 template <uint32_t op>
 at::Tensor& shift_out(const at::Tensor& self, const at::Tensor& other, at::Tensor& out) {
   const at::ScalarType type = out.scalar_type();

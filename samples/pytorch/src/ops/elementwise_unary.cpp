@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Functions of the operator `unary`.
+// Functions that the operator `unary` computes.
 #include "../overloads.hpp"
 #include "elementwise.hpp"
 
@@ -12,7 +12,7 @@ at::Tensor& function_out(const at::Tensor& self, at::Tensor& out) {
   return out;
 }
 
-// ceil and trunc leave integers unchanged.
+// For integers, ceil and trunc return the input.
 template <uint32_t function>
 at::Tensor& whole_out(const at::Tensor& self, at::Tensor& out) {
   if (at::isFloatingType(self.scalar_type())) return function_out<function>(self, out);
@@ -20,7 +20,7 @@ at::Tensor& whole_out(const at::Tensor& self, at::Tensor& out) {
   return out;
 }
 
-// The sign of NaN is 0 in PyTorch, and NaN in the operator `unary`.
+// In PyTorch, the sign of NaN is 0. The operator `unary` returns NaN.
 at::Tensor& sign_out(const at::Tensor& self, at::Tensor& out) {
   const at::ScalarType type = self.scalar_type();
   if (type == at::kBool) {
@@ -35,7 +35,8 @@ at::Tensor& sign_out(const at::Tensor& self, at::Tensor& out) {
   return out;
 }
 
-// PyTorch does not derive the functional and the in-place form of some activations.
+// The functional and the in-place form of activations for which PyTorch does not derive them from the `out`
+// form.
 template <uint32_t function>
 at::Tensor activation(const at::Tensor& self) {
   at::Tensor out = at::empty_like(self);
@@ -46,7 +47,7 @@ at::Tensor& activation_in_place(at::Tensor& self) {
   return function_out<function>(self, self);
 }
 
-// Only PyTorch's CPU kernels use the second result.
+// The second result is empty, because only PyTorch's CPU kernels use it.
 std::tuple<at::Tensor, at::Tensor> log_sigmoid(const at::Tensor& self) {
   return {activation<BP_UNARY_LOG_SIGMOID>(self), at::empty({0}, self.options())};
 }
@@ -55,7 +56,7 @@ at::Tensor log_sigmoid_backward(const at::Tensor& grad, const at::Tensor& self, 
   return at::neg(self).sigmoid_().mul_(grad);
 }
 
-// Above this limit, log(1 + e^x) and x differ by less than 2^-33 of x.
+// For x above this limit, log(1 + e^x) and x differ by less than 2^-33 of x, so the result is x.
 constexpr double kSoftplusIsLinear = 20;
 
 at::Tensor& softplus_out(const at::Tensor& self, const at::Scalar& beta, const at::Scalar& threshold, at::Tensor& out) {
@@ -81,7 +82,7 @@ at::Tensor& softplus_backward_out(const at::Tensor& grad, const at::Tensor& self
   return grad_input;
 }
 
-// With s = softplus(x), the slope of x tanh(s) is tanh(s) + x sigmoid(x) (1 - tanh(s)^2).
+// Computes the slope of x tanh(s), where s = softplus(x), as tanh(s) + x sigmoid(x) (1 - tanh(s)^2).
 at::Tensor mish_backward(const at::Tensor& grad, const at::Tensor& self) {
   const at::Tensor t = at::softplus(self).tanh_();
   const at::Tensor slope = at::mul(t, t).neg_().add_(1).mul_(self).mul_(at::sigmoid(self)).add_(t);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gather, scatter, lookup and concatenation. An index outside the range reads 0 and writes nothing.
+// Gather, scatter, lookup and concatenation. An index outside the range reads 0, and writes nothing.
 #include <ATen/Dispatch_v2.h>
 
 #include <limits>
@@ -12,7 +12,7 @@
 namespace backplane_torch {
 namespace {
 
-// Returns the first elements of the tensor: as many as `shape` has, except along `kept`.
+// Returns a view of the tensor, narrowed to the extents `shape` in all dimensions except `kept`.
 at::Tensor narrowed(const at::Tensor& tensor, at::IntArrayRef shape, int64_t kept) {
   at::Tensor part = tensor;
   for (int64_t dim = 0; dim < tensor.dim(); ++dim) {
@@ -77,7 +77,8 @@ at::Tensor& scatter_add_out(const at::Tensor& self, int64_t dim, const at::Tenso
   return out;
 }
 
-// Returns a view of the index vector with the shape of `like`, and with stride 0 except along `dim`.
+// Returns a view of the vector `index` with the extents of `like` in all dimensions except `dim`. In these
+// dimensions, the stride of the view is 0.
 at::Tensor index_along(const at::Tensor& index, const at::Tensor& like, int64_t dim) {
   c10::DimVector shape(static_cast<size_t>(like.dim()), 1);
   shape[static_cast<size_t>(dim)] = index.numel();
@@ -131,7 +132,7 @@ at::Tensor& index_fill_scalar(at::Tensor& self, int64_t dim, const at::Tensor& i
   return index_fill(self, dim, index, number(value));
 }
 
-// The value that does not change a maximum or a minimum of elements of this dtype.
+// Returns the value that does not affect a maximum (`lowest`) or a minimum of elements of this dtype.
 at::Scalar extreme(at::ScalarType type, bool lowest) {
   return AT_DISPATCH_V2(type, "scatter_reduce", AT_WRAP([&] {
                           using Limits = std::numeric_limits<scalar_t>;
@@ -147,8 +148,8 @@ bool reduces(const at::Tensor& self, std::string_view reduction) {
          (reduction == "sum" || reduction == "mean" || reduction == "amax" || reduction == "amin");
 }
 
-// Computes the sum, mean, maximum or minimum of all elements of `source` with the same destination. If
-// `include_self` is true, the result includes the destination's element of `self`.
+// Writes the sum, mean, maximum or minimum of all elements of `source` that have the same destination. If
+// `include_self` is true, the reduction includes the element of `self` at the destination.
 void reduce_into(const at::Tensor& out, const at::Tensor& self, int64_t dim, const at::Tensor& index,
                  const at::Tensor& source, std::string_view reduction, bool include_self) {
   const bool extremum = reduction == "amax" || reduction == "amin";
@@ -186,7 +187,7 @@ at::Tensor& index_reduce_out(const at::Tensor& self, int64_t dim, const at::Tens
   return out;
 }
 
-// Returns the elements of the flattened tensor at the positions `index`.
+// Returns the elements at the positions `index` in the flattened tensor.
 at::Tensor take(const at::Tensor& self, const at::Tensor& index) {
   const at::Tensor flat = self.reshape({-1});
   return at::index(flat, {index.reshape({-1})}).view(index.sizes());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Masks, and indices in several dimensions. The extent of a result that depends on data costs one
-// wait for the stream.
+// Masks, and indices in several dimensions. If the extent of a result depends on data, the host waits for the
+// stream once.
 #include "../copy.hpp"
 #include "../overloads.hpp"
 #include "elementwise.hpp"
@@ -14,15 +14,15 @@ void write_at(const at::Tensor& io, const at::Tensor& positions, const at::Tenso
   Call(BP_OP_SCATTER, io).in(positions).in(source).attributes(attrs).out(io).run();
 }
 
-// The elements that a flat mask selects.
+// The elements that a mask selects, in row-major order.
 struct Selection {
-  at::Tensor targets;  // the place of each element in the result; -1 for elements that are not selected
+  at::Tensor targets;  // position of each element in the result; -1 if the mask does not select it
   int64_t count;
 };
 
 Selection selection_of(const at::Tensor& mask) {
   const at::Tensor flat = as_type(mask, at::kBool).flatten();
-  const at::Tensor places = at::cumsum(as_type(flat, at::kLong), 0);  // counted from 1
+  const at::Tensor places = at::cumsum(as_type(flat, at::kLong), 0);  // position of each selected element, plus 1
   const int64_t count = flat.numel() == 0 ? 0 : places.select(0, flat.numel() - 1).item().toLong();
   return {at::where(flat, places, at::zeros({}, places.options())).sub_(1), count};
 }
@@ -40,7 +40,7 @@ at::Tensor select_masked(const at::Tensor& self, const at::Tensor& mask) {
   return compacted(self.expand(shape).flatten(), selection_of(mask.expand(shape)));
 }
 
-// Writes the first elements of `source` to the elements that the mask selects, in their order.
+// Writes the elements of `source`, in order, to the elements of `self` that the mask selects.
 at::Tensor& scatter_masked(at::Tensor& self, const at::Tensor& mask, const at::Tensor& source) {
   const at::Tensor flat = as_type(mask, at::kBool).expand(self.sizes()).flatten();
   if (flat.numel() == 0 || source.numel() == 0) return self;
@@ -50,7 +50,7 @@ at::Tensor& scatter_masked(at::Tensor& self, const at::Tensor& mask, const at::T
   return self;
 }
 
-// Returns a flat tensor with the position along `dim` of each element of `like`.
+// Returns a flat tensor that contains, for each element of `like`, its index along `dim`.
 at::Tensor positions_along(const at::Tensor& like, int64_t dim) {
   c10::DimVector shape(static_cast<size_t>(like.dim()), 1);
   shape[static_cast<size_t>(dim)] = like.size(dim);
@@ -67,15 +67,15 @@ at::Tensor positions_of(const at::Tensor& self) {
   return out.t();
 }
 
-// An index expression x[.., a, b, ..]. Its indexed dimensions come first in `order`.
+// The plan of an index expression x[.., a, b, ..]. Dimensions of x with an index tensor are called indexed.
 struct IndexPlan {
-  c10::DimVector order;       // permutation of x's dimensions
-  c10::DimVector full_shape;  // x's extents in that order
+  c10::DimVector order;       // permutation of x's dimensions; the indexed dimensions come first
+  c10::DimVector full_shape;  // extents of x in this order
   int64_t indexed = 0;        // number of indexed dimensions
-  int64_t rows = 1;           // product of their extents
-  int64_t columns = 1;        // product of the other extents
-  int64_t place = 0;          // dimension of the result at which the index's dimensions begin
-  at::Tensor positions;       // flat positions in the indexed dimensions
+  int64_t rows = 1;           // product of the extents of the indexed dimensions
+  int64_t columns = 1;        // product of the extents of the other dimensions
+  int64_t place = 0;          // dimension of the result at which the dimensions of the index tensors begin
+  at::Tensor positions;       // row-major positions in the indexed dimensions
   c10::DimVector index_shape;
 };
 
@@ -108,8 +108,8 @@ IndexPlan plan_index(const at::Tensor& x, const c10::List<std::optional<at::Tens
     last = d;
   }
   plan.indexed = static_cast<int64_t>(used.size());
-  // As in NumPy, the dimensions of the index replace the indexed dimensions if these are adjacent. If not, the
-  // dimensions of the index come first.
+  // As in NumPy, the dimensions of the index tensors replace the indexed dimensions if these are adjacent.
+  // Otherwise the dimensions of the index tensors come first.
   plan.place = last - first + 1 == plan.indexed ? first : 0;
   for (int64_t d = 0; d < x.dim(); ++d) {
     if (!indices[static_cast<size_t>(d)].defined()) plan.order.push_back(d);
@@ -148,13 +148,13 @@ at::Tensor& index_put(at::Tensor& self, const c10::List<std::optional<at::Tensor
                       bool accumulate, bool) {
   const IndexPlan plan = plan_index(self, indices);
   const auto index_rank = static_cast<int64_t>(plan.index_shape.size());
-  // The shape of self[indices], to which the values are broadcast.
+  // The values are broadcast to `shape`, which is the shape of self[indices].
   c10::DimVector shape(plan.full_shape.begin() + plan.indexed, plan.full_shape.end());
   shape.insert(shape.begin() + plan.place, plan.index_shape.begin(), plan.index_shape.end());
   at::Tensor source = as_type(values.to(self.device()), self.scalar_type()).expand(shape);
   for (int64_t i = plan.place - 1; i >= 0; --i) source = source.movedim(i, index_rank + i);
   const at::Tensor view = self.permute(plan.order);
-  at::Tensor table = view.reshape({plan.rows, plan.columns});  // a copy if the dimensions cannot be merged
+  at::Tensor table = view.reshape({plan.rows, plan.columns});  // reshape() copies if it cannot merge the dimensions
   if (plan.positions.numel() > 0 && table.numel() > 0) {
     source = source.reshape({plan.positions.numel(), plan.columns});
     const at::Tensor positions = plan.positions.unsqueeze(1).expand_as(source);

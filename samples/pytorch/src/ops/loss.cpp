@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loss functions. The loss of a target outside [0, classes) is unspecified, because a device reports
-// no errors of data.
+// Loss functions. If a target is outside [0, classes), the loss is unspecified, because a device reports no
+// errors that depend on data.
 #include <ATen/core/Reduction.h>
 
 #include "../overloads.hpp"
@@ -18,11 +18,11 @@ bp_nll_attributes nll_attributes(int64_t reduction, int64_t ignore_index) {
   return attrs;
 }
 
-// Returns the tensor as rows of classes. A tensor without a batch is one row.
+// Returns the tensor as a matrix whose rows contain one value per class. A tensor without a batch is one row.
 at::Tensor rows_of(const at::Tensor& self) { return self.dim() == 1 ? self.unsqueeze(0) : self; }
 
-// Returns `values`, such as the targets, as a vector with one element per row. PyTorch also accepts
-// targets of u8, which become i64.
+// Returns `values`, for example the targets, as a vector with one element per row. PyTorch also permits targets
+// of u8, which are converted to i64.
 at::Tensor each_row(const at::Tensor& values) {
   const at::Tensor list = values.dim() == 0 ? values.unsqueeze(0) : values;
   return list.scalar_type() == at::kByte ? as_type(list, at::kLong) : list;
@@ -41,7 +41,7 @@ std::tuple<at::Tensor&, at::Tensor&> nll_loss_out(const at::Tensor& self, const 
   Call call(BP_OP_NLL, output);
   call.in(rows_of(self)).in(targets).in_optional(defined(weight)).attributes(attrs);
   call.out(each ? each_row(output) : output);
-  // PyTorch's total weight is 0 if the losses are not reduced.
+  // If the losses are not reduced, PyTorch's total weight is 0.
   each ? write_fill(total_weight, 0) : static_cast<void>(call.out(total_weight));
   call.run();
   return {output, total_weight};
@@ -64,8 +64,8 @@ at::Tensor& nll_loss_backward_out(const at::Tensor& grad, const at::Tensor& self
   return grad_input;
 }
 
-// Returns images as rows of classes. The classes of images are dimension 1, whereas the operator `nll`
-// expects them in the last dimension.
+// Returns images [N, C, H, W] as a matrix with one row per pixel. The classes are dimension 1 of the images,
+// but the operator `nll` expects them in the last dimension.
 at::Tensor classes_last(const at::Tensor& images) { return images.permute({0, 2, 3, 1}).reshape({-1, images.size(1)}); }
 
 std::tuple<at::Tensor, at::Tensor> nll_loss2d(const at::Tensor& self, const at::Tensor& target,
@@ -105,7 +105,7 @@ at::Tensor mse_loss_backward(const at::Tensor& grad, const at::Tensor& self, con
   return at::sub(self, target).mul_(factor).mul(grad);
 }
 
-// The loss of a difference d is d^2 / (2 beta) for |d| < beta, and |d| - beta / 2 otherwise.
+// The loss is d^2 / (2 beta) for |d| < beta, and |d| - beta / 2 otherwise, where d = self - target.
 at::Tensor& smooth_l1_loss_out(const at::Tensor& self, const at::Tensor& target, int64_t reduction, double beta,
                                at::Tensor& out) {
   const at::Tensor distance = at::sub(self, target).abs_();
@@ -128,7 +128,7 @@ at::Tensor& smooth_l1_loss_backward_out(const at::Tensor& grad, const at::Tensor
   return at::mul_out(grad_input, slope, grad);
 }
 
-// The loss of a difference d is d^2 / 2 for |d| < delta, and delta * (|d| - delta / 2) otherwise.
+// The loss is d^2 / 2 for |d| < delta, and delta * (|d| - delta / 2) otherwise, where d = self - target.
 at::Tensor huber_loss(const at::Tensor& self, const at::Tensor& target, int64_t reduction, double delta) {
   const at::Tensor distance = at::sub(self, target).abs_(), small = at::clamp_max(distance, delta);
   return reduced(at::sub(distance, small, 0.5).mul_(small), reduction);
@@ -141,7 +141,8 @@ at::Tensor& huber_loss_backward_out(const at::Tensor& grad, const at::Tensor& se
   return at::mul_out(grad_input, slope, grad);
 }
 
-// As in PyTorch, logarithms are at least -100, so that the loss of a wrong prediction of 0 or 1 is finite.
+// As in PyTorch, logarithms are limited to -100 or more, so that the loss of a wrong prediction of exactly 0 or
+// 1 is finite.
 at::Tensor binary_cross_entropy(const at::Tensor& self, const at::Tensor& target,
                                 const std::optional<at::Tensor>& weight, int64_t reduction) {
   const at::Tensor yes = at::log(self).clamp_min_(-100), no = at::neg(self).log1p_().clamp_min_(-100);

@@ -24,10 +24,10 @@ bool is_f32(const at::Scalar& factor) {
   return static_cast<double>(static_cast<float>(value)) == value || std::isnan(value);
 }
 
-// Writes beta * self + alpha * (a * b). If beta is 0, `self` has no effect, even if it is NaN.
+// Writes beta * self + alpha * (a * b). If beta is 0, the values of `self` have no effect, even NaN.
 void write_gemm(const at::Tensor& self, const at::Tensor& a, const at::Tensor& b, const at::Scalar& beta,
                 const at::Scalar& alpha, const at::Tensor& out) {
-  if (out.scalar_type() == at::kDouble) {  // multiplies by factors that f32 cannot represent before the call
+  if (out.scalar_type() == at::kDouble) {  // multiplies an operand first if f32 cannot represent its factor exactly
     if (!is_f32(alpha)) return write_gemm(self, at::mul(a, alpha), b, beta, 1, out);
     if (!is_f32(beta)) return write_gemm(at::mul(self, beta), a, b, 1, alpha, out);
   }
@@ -51,7 +51,7 @@ at::Tensor& addmm_out(const at::Tensor& self, const at::Tensor& a, const at::Ten
                       const at::Scalar& alpha, at::Tensor& out) {
   fit(out, {a.size(0), b.size(1)});
   const bool is_bias = self.numel() == out.size(1) && (self.dim() == 1 || (self.dim() == 2 && self.size(0) == 1));
-  // The operator `linear` does not accept a bias that is also its output, as in addmm_ with one row.
+  // The operator `linear` does not permit that the bias is also the output, as in addmm_ with one row.
   if (!is_bias || self.is_alias_of(out) || !beta.equal(1) || !alpha.equal(1))
     return add_product_out(self, a, b, beta, alpha, out);
   const auto attrs = attributes<BP_OP_LINEAR>();
@@ -60,7 +60,7 @@ at::Tensor& addmm_out(const at::Tensor& self, const at::Tensor& a, const at::Ten
   return out;
 }
 
-// The products of a batch are summed: the batch becomes a part of the depth.
+// Adds the products of all matrices of a batch. The sum is one product whose depth includes the batch.
 at::Tensor& addbmm_out(const at::Tensor& self, const at::Tensor& a, const at::Tensor& b, const at::Scalar& beta,
                        const at::Scalar& alpha, at::Tensor& out) {
   TORCH_CHECK(a.dim() == 3 && b.dim() == 3 && a.size(0) == b.size(0) && a.size(2) == b.size(1), message_prefix(),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Linear layers. PyTorch composes a layer from a view and addmm, and its gradients from views, products
-// and a sum. These kernels call the operators directly.
+// Linear layers. PyTorch would compose a layer from a view and addmm, and its gradients from views, products
+// and a sum. The kernels of this file call the operators directly.
 #include <ATen/ops/linear_native.h>
 
 #include "../allocator.hpp"
@@ -26,7 +26,7 @@ at::Tensor linear(const at::Tensor& input, const at::Tensor& weight, const std::
   return out;
 }
 
-// Returns the sum of the rows of a contiguous matrix. The result has the shape `shape`.
+// Returns the sum of the rows of a contiguous matrix [rows, cols], as a tensor with the shape `shape`.
 at::Tensor sum_of_rows(const at::Tensor& matrix, int64_t rows, int64_t cols, at::IntArrayRef shape) {
   const at::Tensor out = dense_tensor(shape, matrix.scalar_type(), matrix.device());
   auto attrs = attributes<BP_OP_REDUCE_SUM>();
@@ -38,7 +38,7 @@ at::Tensor sum_of_rows(const at::Tensor& matrix, int64_t rows, int64_t cols, at:
 std::tuple<at::Tensor, at::Tensor, at::Tensor> linear_backward(const at::Tensor& given_input,
                                                                const at::Tensor& given_grad, const at::Tensor& weight,
                                                                std::array<bool, 3> wanted) {
-  // A weight with one dimension is a matrix with one row, and its bias has no dimensions.
+  // A weight with one dimension is a matrix with one row. The bias of such a layer has no dimensions.
   const bool one = weight.dim() == 1;
   const int64_t features = one ? 1 : weight.size(0), depth = weight.size(-1);
   const int64_t rows =

@@ -8,7 +8,7 @@ namespace {
 
 at::Tensor or_undefined(const std::optional<at::Tensor>& tensor) { return tensor.value_or(at::Tensor()); }
 
-// Statistics of f16 and bf16 data are f32.
+// The statistics (mean and rstd) of f16 and bf16 data are f32.
 at::TensorOptions statistics_options(const at::Tensor& x) {
   return x.options().dtype(x.scalar_type() == at::kDouble ? at::kDouble : at::kFloat);
 }
@@ -44,8 +44,8 @@ ThreeTensors layer_norm(const at::Tensor& input, at::IntArrayRef normalized, con
   return {out, mean, rstd};
 }
 
-// Returns the gradients of a norm's input, weight and bias. Gradients that are not `wanted` are
-// undefined. Weight and bias have the shape `parameters`.
+// Returns the gradients of a norm's input, weight and bias. A gradient of weight or bias that is not `wanted`
+// is undefined. Both have the shape `parameters`.
 ThreeTensors norm_backward(const bp_norm_bwd_attributes& attrs, const at::Tensor& grad, const at::Tensor& input,
                            const at::Tensor& mean, const at::Tensor& rstd, const std::optional<at::Tensor>& weight,
                            at::IntArrayRef parameters, std::array<bool, 3> wanted) {
@@ -125,7 +125,7 @@ ThreeTensors batch_norm(const at::Tensor& input, const std::optional<at::Tensor>
   }
   const at::Tensor mean = at::empty({input.size(1)}, statistics_options(input)), rstd = at::empty_like(mean);
   call.out(out);
-  if (is_defined(running_mean) && is_defined(running_variance)) {  // the new values replace the old ones
+  if (is_defined(running_mean) && is_defined(running_variance)) {  // updates both in place
     attrs.momentum = static_cast<float>(momentum);
     attrs.unbiased = 1;
     call.in(*running_mean).in(*running_variance).out(*running_mean).out(*running_variance);
@@ -142,7 +142,7 @@ ThreeTensors batch_norm_backward(const at::Tensor& grad, const at::Tensor& input
                                  const std::optional<at::Tensor>& mean, const std::optional<at::Tensor>& rstd,
                                  bool training, double epsilon, std::array<bool, 3> wanted) {
   const at::Tensor gamma = or_undefined(weight);
-  if (!training) {  // the forward pass was an affine map of each channel
+  if (!training) {  // in evaluation, the forward pass was an affine map of each channel
     c10::DimVector shape(static_cast<size_t>(input.dim()), 1), dims{0};
     shape[1] = input.size(1);
     for (int64_t dim = 2; dim < input.dim(); ++dim) dims.push_back(dim);

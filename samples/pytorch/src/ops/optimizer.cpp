@@ -10,16 +10,16 @@ namespace {
 
 struct AdamSettings {
   double beta1, beta2, weight_decay, epsilon;
-  bool decoupled;  // AdamW: the decay does not enter the moments
+  bool decoupled;  // true for AdamW, in which the weight decay does not enter the moments
 };
 
-// Returns the elements of a tensor from element `offset` on, without the cost of a dispatched view.
+// Returns a view of `from` that begins at element `offset`, without the cost of a dispatched call.
 at::Tensor elements(const at::Tensor& from, at::IntArrayRef shape, at::IntArrayRef strides, int64_t offset) {
   return at::native::as_strided_tensorimpl(from, shape, strides, from.storage_offset() + offset);
 }
 
-// Returns a tensor [parameters, 2] with 1 - beta1^t and 1 - beta2^t, where t is the parameter's number
-// of steps. The device computes -expm1(t log(beta)), because 1 - beta^t cancels in f32.
+// Returns a tensor [parameters, 2]. Row i contains 1 - beta1^t and 1 - beta2^t, where t is the number of steps
+// of parameter i. The device computes -expm1(t log(beta)), because 1 - beta^t would cancel in f32.
 at::Tensor corrections(at::TensorList steps, const AdamSettings& settings) {
   const auto count = static_cast<int64_t>(steps.size());
   const auto options = steps[0].options().dtype(at::kFloat);
@@ -35,7 +35,7 @@ at::Tensor corrections(at::TensorList steps, const AdamSettings& settings) {
   return values;
 }
 
-// Updates all parameters. `rate` is an f32 on the device, so no step waits for the device.
+// Updates all parameters. `rate` is a tensor of f32 on the device, so the host does not wait for the device.
 void adam(at::TensorList parameters, at::TensorList grads, at::TensorList means, at::TensorList squares,
           at::TensorList steps, const at::Tensor& rate, const AdamSettings& settings, bool amsgrad, bool maximize,
           const std::optional<at::Tensor>& grad_scale, const std::optional<at::Tensor>& found_inf) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pooling over planes.
+// Pooling over the planes of images.
 #include "../call.hpp"
 #include "../fallback.hpp"
 #include "../overloads.hpp"
@@ -11,7 +11,8 @@ struct Window {
   at::IntArrayRef kernel, stride, padding, dilation;
 };
 
-// Sets the padding at the end such that the output has the extents of `y`, which depend on ceil_mode.
+// Returns the attributes of a pooling operator. Sets the padding at the end so that the output has the extents
+// of `y`, which depend on PyTorch's ceil_mode.
 bp_pool_attributes pool_attributes(const at::Tensor& x, const at::Tensor& y, const Window& window) {
   auto attrs = attributes<BP_OP_MAX_POOL>();
   attrs.spatial_rank = 2;
@@ -28,7 +29,7 @@ bp_pool_attributes pool_attributes(const at::Tensor& x, const at::Tensor& y, con
   return attrs;
 }
 
-// Returns the tensor with a batch dimension.
+// Returns the tensor with a batch dimension. Adds one if the tensor has none.
 at::Tensor batched(const at::Tensor& tensor) { return tensor.dim() == 3 ? tensor.unsqueeze(0) : tensor; }
 
 std::tuple<at::Tensor&, at::Tensor&> max_pool_out(const at::Tensor& self, at::IntArrayRef kernel,
@@ -40,7 +41,7 @@ std::tuple<at::Tensor&, at::Tensor&> max_pool_out(const at::Tensor& self, at::In
   return {out, indices};
 }
 
-// Adds each gradient at the position of its maximum. An index is a position in its plane.
+// Adds each gradient to the element that was the maximum. An index is a position in the element's plane.
 at::Tensor& max_pool_backward_out(const at::Tensor& grad, const at::Tensor&, at::IntArrayRef, at::IntArrayRef,
                                   at::IntArrayRef, at::IntArrayRef, bool, const at::Tensor& indices,
                                   at::Tensor& grad_input) {
@@ -53,7 +54,7 @@ at::Tensor& max_pool_backward_out(const at::Tensor& grad, const at::Tensor&, at:
 at::Tensor& avg_pool_out(const at::Tensor& self, at::IntArrayRef kernel, at::IntArrayRef stride,
                          at::IntArrayRef padding, bool ceil_mode, bool count_padding, std::optional<int64_t> divisor,
                          at::Tensor& out) {
-  if (divisor || (ceil_mode && count_padding)) {  // a divisor that the operator does not compute
+  if (divisor || (ceil_mode && count_padding)) {  // the operator avg_pool does not compute these divisors
     return OnCpu<at::_ops::avg_pool2d_out>::call(self, kernel, stride, padding, ceil_mode, count_padding, divisor, out);
   }
   bp_pool_attributes attrs = pool_attributes(self, out, {kernel, stride, padding, {}});
@@ -62,8 +63,8 @@ at::Tensor& avg_pool_out(const at::Tensor& self, at::IntArrayRef kernel, at::Int
   return out;
 }
 
-// Returns the extent of each window along dimension `dim` of the planes. PyTorch divides the sum of a window by the
-// product of its extents.
+// Returns the extent along dimension `dim` of the window of each output position. PyTorch divides the sum of a
+// window by the product of the window's extents.
 at::Tensor window_extents(const at::Tensor& x, const at::Tensor& y, const bp_pool_attributes& window, int64_t dim,
                           bool count_padding) {
   const auto i = static_cast<size_t>(dim + 2);
@@ -77,8 +78,8 @@ at::Tensor window_extents(const at::Tensor& x, const at::Tensor& y, const bp_poo
   return extents;
 }
 
-// Each window distributes its gradient in equal shares to its elements. The sums of these shares are the input gradient
-// of a convolution with ones.
+// Each window distributes its gradient in equal shares to its elements. The sum of the shares of each element
+// is the input gradient of a convolution whose weights are ones.
 at::Tensor& avg_pool_backward_out(const at::Tensor& grad, const at::Tensor& self, at::IntArrayRef kernel,
                                   at::IntArrayRef stride, at::IntArrayRef padding, bool, bool count_padding,
                                   std::optional<int64_t> divisor, at::Tensor& grad_input) {

@@ -6,8 +6,8 @@
 namespace backplane_torch {
 namespace {
 
-// Returns, for each of `count` output positions along a dimension, the position in the input of extent
-// `extent` from which it is copied.
+// Returns, for each of `count` output positions along a dimension, the input position whose element is copied.
+// `extent` is the extent of the input.
 at::Tensor sources(const at::Tensor& like, int64_t extent, int64_t count, const std::optional<double>& scale) {
   const double step = scale && *scale > 0 ? 1.0 / *scale : static_cast<double>(extent) / static_cast<double>(count);
   const at::Tensor places = at::empty({count}, like.options().dtype(at::kFloat));
@@ -15,10 +15,10 @@ at::Tensor sources(const at::Tensor& like, int64_t extent, int64_t count, const 
   return as_type(places.mul_(step).floor_().clamp_max_(static_cast<double>(extent - 1)), at::kLong);
 }
 
-// Returns the planes with extents (h, 1, w, 1), which can be broadcast to (h, a, w, b).
+// Returns a view of the planes [h, w] as [h, 1, w, 1], which can be broadcast to [h, a, w, b].
 at::Tensor spread(const at::Tensor& planes) { return planes.unsqueeze(-1).unsqueeze(-3); }
 
-// Returns whether both dimensions grow by integer factors. Upsampling is then a broadcast, without
+// Returns whether both dimensions grow by integer factors. If so, upsampling is a broadcast, and needs no
 // indices.
 bool has_whole_factors(const at::Tensor& small, at::IntArrayRef size, const std::optional<double>& scale_h,
                        const std::optional<double>& scale_w) {
@@ -28,7 +28,8 @@ bool has_whole_factors(const at::Tensor& small, at::IntArrayRef size, const std:
   return whole(small.size(2), size[0], scale_h) && whole(small.size(3), size[1], scale_w);
 }
 
-// Returns the shape (batch, channels, h, a, w, b) of planes that are a and b times as large as `small`.
+// Returns the shape [batch, channels, h, a, w, b]. [h, w] are the extents of `small`, and a and b are the
+// factors by which they grow.
 c10::DimVector blocks_of(const at::Tensor& small, at::IntArrayRef size) {
   const int64_t h = small.size(2), w = small.size(3);
   return {small.size(0), small.size(1), h, size[0] / h, w, size[1] / w};

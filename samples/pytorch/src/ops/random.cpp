@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random numbers. The operators compute them from Philox, so each device gives the same uniform numbers
-// and drops the same elements for the same seed.
+// Random numbers. The operators compute them from Philox. For one seed, all devices therefore give the same
+// uniform numbers, and drop the same elements.
 #include <ATen/Context.h>
 #include <ATen/native/DistributionTemplates.h>
 
@@ -14,13 +14,13 @@ namespace {
 
 using Generator = std::optional<at::Generator>;
 
-// Adds the scalars of an operator that uses `words` words of 32 bits.
+// Adds the scalars of an operator that uses Philox, and reserves `words` words of 32 bits in the generator.
 Call& philox(Call& call, const at::Tensor& on, const Generator& generator, int64_t words) {
   const PhiloxRange range = take_philox(generator, on.device().index(), words);
   return call.scalar_bits(range.key).scalar_bits(range.counter).scalar_bits(0);
 }
 
-// Writes `count` numbers of BP_OP_UNIFORM or BP_OP_NORMAL, which use two words for an f64.
+// Executes BP_OP_UNIFORM or BP_OP_NORMAL for `count` numbers. An f64 number uses two words.
 void write_random(uint32_t op, const at::Tensor& out, int64_t count, const Generator& generator) {
   Call call(op, out);
   philox(call.out(out), out, generator, out.scalar_type() == at::kDouble ? 2 * count : count).run();
@@ -47,7 +47,7 @@ at::Tensor& normal(at::Tensor& self, double mean, double deviation, Generator ge
   return mean == 0 ? self : self.add_(mean);
 }
 
-// Writes whether a uniform f32 is less than the probability, which is a number or a tensor.
+// Writes whether a uniform f32 number is less than the probability p. p is a number or a tensor.
 void write_bernoulli(const at::Tensor& out, const at::Tensor& p, const Generator& generator) {
   const at::Tensor numbers = at::empty(out.sizes(), out.options().dtype(at::kFloat));
   write_random(BP_OP_UNIFORM, numbers, numbers.numel(), generator);
@@ -71,7 +71,8 @@ at::Tensor& bernoulli_out(const at::Tensor& self, Generator generator, at::Tenso
   return out;
 }
 
-// Writes integers in [from, to), as the remainder of 32-bit words. PyTorch's devices compute the same.
+// Writes integers in [from, to), computed as the remainder of 32-bit words. PyTorch's own devices use the same
+// formula.
 at::Tensor& random_from(at::Tensor& self, int64_t from, std::optional<int64_t> to, Generator generator) {
   constexpr int64_t kWords = int64_t{1} << 32;
   TORCH_CHECK(!to || from < *to, message_prefix(), "the range from ", from, " to ", to.value_or(0),
@@ -93,7 +94,7 @@ at::Tensor& random_to(at::Tensor& self, int64_t to, Generator generator) {
   return random_from(self, 0, to, std::move(generator));
 }
 
-// Writes -log(1 - u) / rate. As in PyTorch, the result is not 0.
+// Writes -log(1 - u) / rate, where u is a uniform number. As in PyTorch, the result is never 0.
 at::Tensor& exponential(at::Tensor& self, double rate, Generator generator) {
   check_floats(self);
   TORCH_CHECK(rate > 0, message_prefix(), "the rate is ", rate, "; give a positive number");

@@ -9,7 +9,8 @@ namespace {
 
 bool is_half(at::ScalarType type) { return type == at::kHalf || type == at::kBFloat16; }
 
-// Returns `out` with extent 1 in the dimensions of `mask`, which PyTorch removed unless keepdim.
+// Returns a view of `out` with the given rank: inserts an extent of 1 for each dimension of `mask`, unless
+// `out` already has these dimensions (keepdim).
 at::Tensor with_kept_dims(const at::Tensor& out, uint32_t mask, int64_t rank) {
   if (out.dim() == rank) return out;
   at::Tensor kept = out;
@@ -19,7 +20,7 @@ at::Tensor with_kept_dims(const at::Tensor& out, uint32_t mask, int64_t rank) {
   return kept;
 }
 
-// Gives `out` the shape of the reduction of `x` in the dimensions of `mask`.
+// Resizes `out` to the shape that the reduction of `x` over the dimensions of `mask` has.
 void fit_reduced(const at::Tensor& out, const at::Tensor& x, uint32_t mask, bool keepdim) {
   c10::DimVector shape;
   for (int64_t dim = 0; dim < x.dim(); ++dim) {
@@ -36,8 +37,8 @@ void reduce(const at::Tensor& out, const at::Tensor& x, uint32_t mask) {
   Call(op, out).in(x).attributes(attrs).out(with_kept_dims(out, mask, x.dim())).run();
 }
 
-// Returns `x` as the input of a sum or product whose result has dtype `to`. Converts it unless the
-// operator itself widens the dtype of `x` to `to`.
+// Returns `x` as the input of a sum or product whose result has dtype `to`. Converts `x`, unless the operator
+// itself widens its dtype to `to`.
 at::Tensor summand(const at::Tensor& x, at::ScalarType to) {
   const at::ScalarType from = x.scalar_type();
   const bool widened = (is_half(from) && to == at::kFloat) || (at::isIntegralType(from, false) && to == at::kLong);
@@ -143,7 +144,7 @@ std::tuple<at::Tensor&, at::Tensor&> extremum_with_index_out(const at::Tensor& s
   return {values, indices};
 }
 
-// Writes whether any (or every) element is not zero.
+// Writes whether any element (or every element) is not zero.
 template <uint32_t op>
 void write_truth(const at::Tensor& out, const at::Tensor& self, uint32_t mask) {
   with_output(out, at::kBool, [&](const at::Tensor& to) { reduce<op>(to, as_type(self, at::kBool), mask); });
@@ -192,7 +193,7 @@ std::tuple<at::Tensor, at::Tensor> variance_and_mean(const at::Tensor& self, at:
   return {variance(self, dims, correction, keepdim), at::mean(self, dims, keepdim)};
 }
 
-// Writes the norm of order `p`. `x` has the dtype of the output.
+// Writes the vector norm of order `p`. `x` already has the dtype of the output.
 void write_norm(const at::Tensor& x, double p, at::OptionalIntArrayRef dims, bool keepdim, at::Tensor out) {
   if (p == 2) {
     at::sum_out(out, at::mul(x, x), dims, keepdim).sqrt_();

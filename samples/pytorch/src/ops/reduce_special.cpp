@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reductions that are compositions of a few calls.
+// Reductions that are composed of a few calls.
 #include "../overloads.hpp"
 #include "elementwise.hpp"
 
@@ -44,7 +44,7 @@ at::Tensor trace(const at::Tensor& self) {
   return self.diagonal().sum();
 }
 
-// Waits for the result.
+// Returns whether all elements are equal. Waits for the result.
 bool equal(const at::Tensor& self, const at::Tensor& other) {
   TORCH_CHECK(self.device() == other.device() && self.scalar_type() == other.scalar_type(), message_prefix(),
               "the tensors are ", self.scalar_type(), " on ", self.device(), " and ", other.scalar_type(), " on ",
@@ -52,7 +52,7 @@ bool equal(const at::Tensor& self, const at::Tensor& other) {
   return self.sizes() == other.sizes() && at::eq(self, other).all().item().toBool();
 }
 
-// Writes the cross product a x b along dimension `dim`, which has three elements.
+// Writes the cross product a x b along dimension `dim`, whose extent is 3.
 at::Tensor& cross_out(const at::Tensor& self, const at::Tensor& other, int64_t dim, at::Tensor& out) {
   const std::vector<at::Tensor> both = at::broadcast_tensors({self, other});
   const auto turned = [&](const at::Tensor& x, int64_t by) { return at::roll(x, by, dim); };

@@ -7,7 +7,7 @@
 namespace backplane_torch {
 namespace {
 
-// Returns the tensor with at least one dimension.
+// Returns the tensor. Adds a dimension if it has none.
 at::Tensor with_a_dim(const at::Tensor& tensor) { return tensor.dim() == 0 ? tensor.unsqueeze(0) : tensor; }
 
 template <uint32_t op>
@@ -34,7 +34,7 @@ at::Tensor& softmax_backward_out(const at::Tensor& grad, const at::Tensor& outpu
   return grad_input;
 }
 
-// Returns whether a functional form calls the operator directly, as in elementwise_direct.cpp.
+// Returns whether the functional form can call the operator directly, as in elementwise_direct.cpp.
 bool is_direct(const at::Tensor& tensor) { return is_dense(tensor) && tensor.is_floating_point(); }
 
 template <uint32_t op, auto general>

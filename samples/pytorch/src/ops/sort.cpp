@@ -9,7 +9,7 @@ namespace {
 
 using TwoOutputs = std::tuple<at::Tensor&, at::Tensor&>;
 
-// A number without dimensions is its own sorted sequence.
+// Writes the results for a tensor without dimensions: its only element, and the index 0.
 TwoOutputs copy_number(const at::Tensor& self, at::Tensor& values, at::Tensor& indices) {
   copy_on_device(values, self);
   write_fill(indices, 0);
@@ -21,7 +21,7 @@ TwoOutputs sort_out(const at::Tensor& self, std::optional<bool>, int64_t dim, bo
   fit(values, self.sizes());
   fit(indices, self.sizes());
   if (self.dim() == 0) return copy_number(self, values, indices);
-  if (self.scalar_type() == at::kBool) {  // the operator sort does not support bool
+  if (self.scalar_type() == at::kBool) {  // sorts bool as u8, because the operator sort does not support bool
     at::Tensor bytes = at::empty_like(values, values.options().dtype(at::kByte));
     sort_out(as_type(self, at::kByte), true, dim, descending, bytes, indices);
     copy_on_device(values, bytes);
