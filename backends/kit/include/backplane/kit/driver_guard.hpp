@@ -14,12 +14,12 @@
 
 namespace backplane::kit {
 
-// While a guard exists, its thread blocks all signals except those of faults, such as SIGSEGV, and
-// has the default floating-point mode. Threads that the driver starts inherit both. The destructor
-// restores the thread's mode and signal mask, and the process's signal handlers and locale. Guards
-// of several threads may overlap, and the last guard to end restores the process's state. If the
-// host installs a signal handler while a guard exists, the handler is lost. A guard costs about
-// 20 µs, so use it in slots that start a driver or compile, and not in enqueue calls.
+// While a guard exists, its thread blocks all signals except those of faults, such as SIGSEGV, and has the default
+// floating-point mode. Threads that the driver starts inherit this signal mask and this mode. The destructor restores
+// the thread's mode and signal mask, and the process's signal handlers and locale. Guards of several threads may
+// overlap, and the last guard to end restores the process's state. If the host installs a signal handler while a
+// guard exists, the handler is lost. A guard costs about 20 µs, so use it in slots that start a driver or compile,
+// and not in enqueue calls.
 class DriverGuard {
  public:
   DriverGuard() {

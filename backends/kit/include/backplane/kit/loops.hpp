@@ -157,13 +157,13 @@ void map_stored(const Call& call, const F& f) {
   });
 }
 
-// Computes out = f(in) element by element; f takes and returns the widened types.
+// Computes out = f(in) element by element; f takes and returns widened values (WideOf in types.hpp).
 template <class Out, class In, class F>
 void map_unary(const Call& call, const F& f) {
   map_stored<Out, In>(call, [&](In in) { return narrow<Out>(f(widen(in))); });
 }
 
-// Computes out = f(a, b) element by element; f takes and returns the widened types.
+// Computes out = f(a, b) element by element; f takes and returns widened values (WideOf in types.hpp).
 template <class Out, class A, class B, class F>
 void map_binary(const View& to, const View& left, const View& right, const F& f) {
   LoopNest<3>({&to, &left, &right}).rows([&](const auto& at, const auto& strides, int64_t count) {
