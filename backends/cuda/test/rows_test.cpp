@@ -260,7 +260,7 @@ class RowsTest : public DeviceTest {
         }
       }
     }
-    // The neighbours of the result are as they were.
+    // The elements before and after the result are unchanged.
     const int64_t size = outer * extent * inner;
     EXPECT_TRUE(std::isnan(value(y, size)));
     EXPECT_TRUE(first == 0 || std::isnan(value(y, -1)));
@@ -308,7 +308,7 @@ TEST_F(RowsTest, InfinitiesAndNanReachAllElements) {
   }
 }
 
-// The gradients of layer_norm, with rows of `extent` elements. One run has a row in a part, others several parts.
+// Tests layer_norm and its gradients with few and with many rows, and with rows of one part and of several parts.
 TEST_F(RowsTest, NormsAndTheirGradients) {
   for (const auto& [rows, extent] : {std::pair<int64_t, int64_t>{5, 300}, {40, 4100}, {3, 5003}, {700, 64}}) {
     SCOPED_TRACE(kit::text(rows, "x", extent));
