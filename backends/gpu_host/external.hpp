@@ -18,7 +18,7 @@ struct SharedMemory {
 };
 
 // A stack that shares memory implements this class. All functions need a context that the calling thread has entered.
-// Descriptors are those of handles with the type PhysicalDevice::external_types.
+// A descriptor is the file descriptor of a handle, whose type is in PhysicalDevice::external_types.
 class External {
  public:
   External() = default;

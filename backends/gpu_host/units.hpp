@@ -24,8 +24,8 @@ struct UnitTile {
   uint32_t step_cycles;   // an estimate of a compute unit's time for UNIT_DEPTH elements of k, for the choice of a tile
   uint32_t instructions;  // the bits of Limits::matrix_instructions that the kernels need
   const char* module;
-  // If not 0, kernels have tensor maps of a and b, a group computes several tiles, and a compute unit has this number
-  // of groups at once.
+  // If not 0, kernels have tensor maps of a and b, a group computes several tiles, and a compute unit runs this
+  // number of groups at once.
   uint32_t resident_groups = 0;
 };
 
@@ -73,12 +73,12 @@ class Units {
   bool is_on() const;
   // Loads the module for products of `dtype` if necessary. Returns false if there is none, or if it cannot be loaded.
   bool load(uint32_t dtype, const kit::Host& host);
-  // Returns the launches of a product, or nothing if the shared kernels must compute it.
+  // Returns the launches of a product, or nothing if the kernels of simt must compute it.
   std::optional<UnitCall> call_of(const simt::MatrixProduct& product);
 
  private:
   static constexpr std::size_t kMaxTiles = 12, kLayouts = 4;
-  // The numbers of the kernels of a dtype. The others are empty until a product first needs them.
+  // The numbers of the kernels of a dtype. A number is empty until a product first needs its kernel.
   struct Module {
     std::optional<uint32_t> combine, combine_of_maps, kernels[kMaxTiles][kLayouts];
   };

@@ -87,7 +87,7 @@ const Traits& traits();
 Result violate(Result result, const std::string& rule);
 // Returns whether TEST_DRIVER_LACKS contains a word.
 bool lacks(const char* word);
-// Returns the machine. The process has started the driver.
+// Returns the machine that executes the kernels. The process must have started the driver.
 Machine& machine();
 Result result_of(cl_int code);
 

@@ -22,7 +22,7 @@ struct Grid {
 Result launch(Call& call, const void* kernel, const void* stream, const Grid& grid,
               std::span<const std::byte> arguments);
 
-// Returns the failure of a launch in the current context that violates a rule.
+// Returns a failure if a launch in the current context would violate a rule.
 Result check_launch(const Call& call, const void* kernel, const Grid& grid, std::span<const std::byte> arguments);
 
 // Returns whether this launch of a kernel or of a product is the one that TEST_DRIVER_FAULT requests.
