@@ -90,7 +90,7 @@ kit::Result<std::byte*> Context::allocate_device(uint64_t bytes) const {
   return made;
 }
 
-// Limits the sizes of HOST and SHARED buffers, because a driver may take pages until the host has none, and shared
+// Limits the sizes of HOST and SHARED buffers. Without the limit, a driver may take all pages of the host, and shared
 // memory may exceed all memory.
 kit::Result<std::byte*> Context::allocate_kind(uint32_t kind, uint64_t bytes) const {
   if (kind == BP_MEMORY_DEVICE) return allocate_device(bytes);

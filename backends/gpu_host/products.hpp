@@ -41,7 +41,7 @@ class Products {
   // Opens the library or, if there is none, loads the stack's own kernels for products of `dtype`. Returns false if
   // there are no such kernels either.
   bool is_available(const kit::Host& host, uint32_t dtype);
-  // Returns the launches of the stack's own kernels, or nothing if the library or the shared kernels compute the
+  // Returns the launches of the stack's own kernels, or nothing if the library or the kernels of simt compute the
   // product.
   std::optional<UnitCall> unit_call(const simt::MatrixProduct& product);
 

@@ -24,8 +24,8 @@ struct UnitTile {
   uint32_t step_cycles;   // an estimate of a compute unit's time for UNIT_DEPTH elements of k, for the choice of a tile
   uint32_t instructions;  // the bits of Limits::matrix_instructions that the kernels need
   const char* module;
-  // If not 0, kernels have tensor maps of a and b, a group computes several tiles, and a compute unit runs this
-  // number of groups at once.
+  // If not 0, the kernels use tensor maps of a and b, and a group computes several tiles. The value is the number of
+  // groups that a compute unit runs at once.
   uint32_t resident_groups = 0;
 };
 
@@ -62,7 +62,8 @@ struct UnitChoice {
   std::size_t tile = 0;
   uint32_t splits = 1, split_depth = 0;
 };
-// Returns the choice for a product. It depends only on the limits, the extents and the size of the scratch memory.
+// Returns the choice for a product. The choice depends only on the limits, the extents, the strides of the batch and
+// the size of the scratch memory.
 UnitChoice choose_unit(std::span<const UnitTile> tiles, const simt::Limits& limits, const simt::MatrixProduct& product);
 
 class Units {

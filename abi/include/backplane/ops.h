@@ -169,8 +169,8 @@ enum { BP_PROFILE_CORE = 1, BP_PROFILE_INFER = 2, BP_PROFILE_TRAIN = 3, BP_PROFI
 /* The work reads scalars from device memory when the work runs. Without this flag, all launches of
  * a graph use the recorded scalars. */
 #define BP_OP_FLAG_DEVICE_SCALARS 2u
-/* plan_create may run trials on the device. Without this flag, or with DETERMINISTIC, plan_create
- * must not run trials. */
+/* plan_create may run trials on the device to choose the fastest kernel. Without this flag, or with
+ * DETERMINISTIC, plan_create must not run trials. */
 #define BP_OP_FLAG_TUNE 4u
 /* Requests a plan that serves only the descriptor's sizes and is not ANY_SIZE. Only core sets this
  * flag, and only if the any-size plan has BP_PLAN_SPECIALIZABLE. plan_create returns UNSUPPORTED if
@@ -201,9 +201,10 @@ typedef struct bp_op_desc {
 BP_FROZEN_MIN(bp_op_desc, BP_OP_DESC_MIN_SIZE);
 
 /* A view is near if each extent, the number of elements, and the distance in elements between any
- * two elements are below this limit. Otherwise the view is far. A number below the limit is still
- * below 2^31 after rounding up to a tile. Numbers of bytes, the offset of element 0, workspace and
- * an operator's iteration space may exceed the limit even for near views. */
+ * two elements are below this limit. Otherwise the view is far. A number below the limit stays
+ * below 2^31 if a kernel rounds it up to a multiple of at most 65536. Numbers of bytes, the offset
+ * of element 0, workspace and an operator's iteration space may exceed the limit even for near
+ * views. */
 #define BP_NEAR_LIMIT INT64_C(0x7FFF0000)
 
 /* The plan serves every descriptor of its class. Descriptors of a class differ only in shape and

@@ -47,7 +47,7 @@ typedef struct bp_host {
 #define BP_HOST_MIN_SIZE 32u
 BP_FROZEN_MIN(bp_host, BP_HOST_MIN_SIZE);
 
-/* Bits of bp_plugin.build_flags, which describe the build. They are information only. */
+/* Bits of bp_plugin.build_flags, which describe the build. Hosts only report these bits. */
 #define BP_BUILD_DEBUG 1u
 #define BP_BUILD_ASAN 2u
 #define BP_BUILD_TSAN 4u

@@ -16,8 +16,8 @@
 #define ATTENTION_BWD_GROUP_THREADS 256
 #define ATTENTION_BWD_GROUP_ROWS 128
 #define ATTENTION_BWD_GROUP_STEP 64
-// Bytes of shared memory: 1024 for alignment, two f32 numbers for each row of two steps, and two operands for the
-// tile's rows and for the rows of the two steps.
+// Bytes of shared memory: 1024 for alignment, two f32 numbers for each row of two steps, and two operands for each
+// row of the tile and of the two steps.
 #define ATTENTION_BWD_GROUP_BYTES(depth) \
   (1024 + 4 * ATTENTION_BWD_GROUP_STEP * 4 + (2 * ATTENTION_BWD_GROUP_ROWS + 4 * ATTENTION_BWD_GROUP_STEP) * (depth)*2)
 

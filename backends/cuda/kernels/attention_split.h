@@ -112,7 +112,7 @@ SIMT_INLINED void attend_part(SIMT_LOCAL u8* memory, Pointer partial, Pointer q,
   copies.template wait<0>();
   group_barrier();
 
-  // The warps add their sums through shared memory. `sums` contains the weighted values of each warp and row, and
+  // The warps add their sums through shared memory. `sums` contains the weighted values of each warp and row.
   // `warp_states` contains the greatest score and the sum of weights of each warp and row.
   SIMT_LOCAL float* sums = (SIMT_LOCAL float*)memory;
   SIMT_LOCAL float* warp_states = sums + kWarps * kRows * kPitch;
@@ -194,8 +194,8 @@ MMA_KERNEL(attention_join, ATTENTION_MMA_THREADS, 1)
   }
 }
 
-// Adds the parts of a row like attention_join. A step loads the numbers of 32 parts at once, because the loads of
-// attention_join, one after another, take longer than the computation of the parts.
+// Adds the parts of a row like attention_join. A step loads the numbers of 32 parts at once. attention_join loads one
+// part after another, which takes longer than the computation of the parts.
 MMA_KERNEL(attention_join_steps, ATTENTION_MMA_THREADS, 1)
 (Pointer y, Pointer logsumexp, Pointer partial, const AttentionMmaParams p) {
   enum { kStep = 32 };

@@ -3,8 +3,8 @@
 // splits. Both launches add in a fixed order.
 #include "unit_tile.h"
 
-// Loads a fragment of 16 x 16 elements, whose first row of a or column of b is `at`, and whose first element of k is
-// 16 * `step`. `kLeft` states that the fragment is of a.
+// Loads a fragment of 16 x 16 elements of a (if `kLeft`) or b. Its first row of a or column of b is `at`, and its
+// first element of k is 16 * `step`.
 template <bool kAcross, bool kLeft>
 SIMT_INLINED void load_fragment(u32 (&out)[4], SharedAt tile, u32 at, u32 step) {
   const u32 in_eight = lane() % 8, second = lane() / 8 % 2, last = lane() / 16;

@@ -77,8 +77,9 @@ template <class T>
 SIMT_FN float element(u32 pair, u32 part) {
   return T::value((u16)(pair >> 16 * part));
 }
-// Adds a product of 16 x 16 and 16 x 8 elements of T to 16 x 8 elements of f32. a and b are fragments of load_matrices.
-// A lane has d[0] and d[1] of row lane / 4 and columns lane % 4 * 2 and + 1, and d[2] and d[3] of row lane / 4 + 8.
+// Adds a product of 16 x 16 and 16 x 8 elements of T to 16 x 8 elements of f32. a and b are fragments of
+// load_matrices. In a lane, d[0] and d[1] are in row lane / 4 and in the columns lane % 4 * 2 and + 1. d[2] and d[3]
+// are in row lane / 4 + 8 and in the same columns.
 template <class T>
 SIMT_FN void multiply_add_fragments(float (&d)[4], const u32 (&a)[4], u32 b0, u32 b1) {
   const u32 row = lane() / 4, column = lane() % 4 * 2;

@@ -36,7 +36,7 @@ SIMT_INLINED void warpgroup_product(const UnitParams& p, const UnitPointers& at,
   u32 slot = 0, next = kAhead;
   for (u32 step = 0; step < steps; ++step) {
     wait_for_products<kAhead - 1>(copies);
-    group_barrier();  // all threads' copies of this step have ended, and so have all products of two steps before
+    group_barrier();  // all copies of this step, and the products of the step before the previous one, have ended
     const SharedAt left = slots + (slot * kSlot + first_row * UNIT_LINE),
                    right = slots + (slot * kSlot + kRows * UNIT_LINE);
     products.fence();

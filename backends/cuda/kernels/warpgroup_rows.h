@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products of warpgroups for attention: scores are products of queries in shared memory or registers with keys in
-// shared memory, and weighted values are products of weights in registers with values in shared memory. See
+// Products of warpgroups for attention. Scores are products of queries, in shared memory or registers, with keys in
+// shared memory. Weighted values are products of weights in registers with values in shared memory. See
 // warpgroup_mma.h for layouts. In attention_turns.h, the warpgroups of a group begin their products in turns.
 #pragma once
 #include "warpgroup_mma.h"

@@ -16,7 +16,7 @@ kit::Result<uint32_t> permitted_instructions() {
 namespace {
 
 // Returns a tile of kernels/tensor_product.h. Its shared memory has `slots` slots for tiles of a and b, two barriers
-// per slot, `part` sums per reading thread (finish_parts), and 1024 bytes for alignment.
+// per slot, and 1024 bytes for alignment. It also has `part` sums per reading thread (finish_parts).
 constexpr gpu_host::UnitTile tensor_tile(uint32_t rows, uint32_t columns, uint32_t slots, uint32_t part,
                                          uint32_t step_cycles, uint32_t resident_groups) {
   constexpr uint32_t kLine = 128, kBarriers = 16, kAlignment = 1024, kProducer = 32;

@@ -24,7 +24,7 @@ struct BwdShape {
   int64_t batches, heads, groups, queries, keys, depth, columns;
   uint32_t causal = BP_CAUSAL_NONE;
   uint32_t mask = 0;        // a dtype, or 0
-  int64_t pitch = 0;        // elements between rows
+  int64_t pitch = 0;        // unused elements between rows
   float gradient = 1;       // standard deviation of dy
   bool has_outputs = true;  // whether the call has dk and dv
 };

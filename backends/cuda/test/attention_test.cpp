@@ -39,9 +39,9 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 enum class Layout {
   kHeads,    // [batch, head, row, element]
   kRows,     // [batch, row, head, element]
-  kPadded,   // as kHeads, with 8 elements between rows
+  kPadded,   // as kHeads, with 8 unused elements between rows
   kShifted,  // as kHeads, but element 0 is not at a multiple of 16 bytes
-  kOdd,      // as kHeads, with one element between rows
+  kOdd,      // as kHeads, with one unused element between rows
 };
 
 struct Shape {

@@ -9,8 +9,8 @@ namespace backplane::gpu_host::test_driver {
 
 enum class MemoryKind { kDevice, kHost, kManaged, kRegistered, kMapped };
 
-// A memory pool of a device. Freed memory stays in the pool until it is used again, or until a wait for a stream or a
-// trim returns it to the device.
+// A memory pool of a device. Freed memory stays in the pool until it is used again. A wait for a stream, or a trim,
+// may return it to the device.
 struct Pool {
   explicit Pool(Context& of) : context(of) {}
   Context& context;

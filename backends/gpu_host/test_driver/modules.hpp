@@ -8,7 +8,7 @@ namespace backplane::gpu_host::test_driver {
 
 // `image` has the contents of a file in the folder TEST_DRIVER_MODULES.
 Result load_module(Context& context, const void* image, void** out);
-// Compiles a kernel, or loads it from the cache. `call` is unlocked meanwhile.
+// Compiles a kernel, or loads it from the cache. `call` is unlocked during the compilation.
 Result find_kernel(Call& call, const void* module, const char* name, void** out);
 
 // Sets the maximum of the shared bytes that a launch of the kernel adds.

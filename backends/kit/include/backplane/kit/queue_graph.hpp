@@ -112,8 +112,8 @@ class QueueCapture : public CaptureLanes {
   }
 
  private:
-  // While a recording exists, the queue adds its commands to the graph. The destructor removes the nodes that were
-  // added after the first `before` nodes.
+  // While a recording exists, the queue adds its commands to the graph. The destructor keeps the first `before`
+  // nodes. After a success, record() sets `before` to the new number of nodes.
   struct Recording {
     Recording(Native& of, Queue& on, typename Native::Graph& to, std::span<const uint32_t> after)
         : native(of), queue(on), graph(to), before(to.size()) {

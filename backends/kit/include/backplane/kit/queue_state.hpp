@@ -52,7 +52,7 @@ class QueueState {
  public:
   // A point in a stream, after all commands up to `position`.
   struct Record {
-    std::shared_ptr<QueueState> stream;  // null until the event is recorded; a wait then returns at once
+    std::shared_ptr<QueueState> stream;  // null before the first record; a wait for this record returns at once
     typename Native::Mark mark{};
     uint64_t position = 0;
     bool failed = false;  // the stream had failed before the call that recorded the event, so `mark` is empty

@@ -4,8 +4,8 @@
  * These rules apply to every slot unless its comment states otherwise:
  * Flags    Unknown flag bits and enumerators are treated like unknown bytes of a struct. In an
  *          input they are UNSUPPORTED. In an output the reader ignores them. An output bit may
- *          therefore only state a property or allow an action, unless the reader requested the bit
- *          with an input bit.
+ *          therefore only state a property or allow an action. Any other output bit needs a request
+ *          by the reader, with an input bit.
  * Failure  After a failure *out is null and *error is filled. After a success *out is never null.
  *          Any slot may return DEVICE_LOST. An enqueue call is all or nothing. If the call has
  *          submitted a part of the work and cannot continue, it fails its stream
@@ -110,7 +110,7 @@ typedef struct bp_device_info {
   int32_t dlpack_id; /* DLPack device id of DEVICE memory; other kinds have id 0 */
   uint32_t reserved;
   uint64_t alignment;        /* default alignment of buffers; bytes, a power of two */
-  uint64_t max_buffer_bytes; /* maximum for DEVICE memory; other kinds may have a lower limit */
+  uint64_t max_buffer_bytes; /* largest DEVICE buffer; other kinds may have a lower limit */
   uint64_t memory_kinds;     /* mask of bits 1 << BP_MEMORY_*; always includes DEVICE */
   uint64_t capabilities;     /* BP_CAP_* */
 } bp_device_info;

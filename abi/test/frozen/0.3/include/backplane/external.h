@@ -29,8 +29,8 @@ BP_FROZEN_MIN(bp_external_type, BP_EXTERNAL_TYPE_MIN_SIZE);
 
 /* A handle by which other devices and processes import memory or a semaphore. Role: output of the
  * slots that export, and input of the slots that import. A process that receives a handle from
- * another process sets `fd` to its own descriptor of the object, and leaves `object_bytes`, `uuid`,
- * `type` and `data` unchanged. */
+ * another process sets `fd` to its own descriptor of the object. The process does not change
+ * `object_bytes`, `uuid`, `type` and `data`. */
 typedef struct bp_external_handle {
   uint32_t struct_size;
   uint32_t reserved; /* must be 0 */
@@ -164,7 +164,7 @@ typedef struct bp_external_api {
                                 bp_error* error);
 
   /* Makes later work of the stream wait until the semaphore has reached `value`. The wait may come
-   * before the signal, and other streams execute their work meanwhile.
+   * before the signal. Other streams execute their work during the wait.
    * Ownership: the caller keeps the semaphore until the stream has executed the wait.
    * Threads:   any, one call on this stream at a time.
    * Stream:    enqueues.

@@ -24,8 +24,8 @@ BP_STATIC_ASSERT(sizeof(bp_graph_binding) == 24, "bp_graph_binding is frozen");
 typedef struct bp_graph_desc {
   uint32_t struct_size;
   uint32_t flags; /* must be 0 */
-  /* The ranges that a launch may replace. They do not overlap. Each operand and each range of a
-   * copy is inside one of these ranges or outside all of them. */
+  /* The ranges that a launch may replace. The ranges do not overlap. Each operand and each range of
+   * a copy is inside one of these ranges or outside all of them. */
   const bp_graph_binding* bindings;
   uint32_t binding_count;
   uint32_t reserved;

@@ -77,8 +77,8 @@ class DriverGuard {
   sigset_t mask_;
 };
 
-// A DriverGuard that only one thread at a time can hold, for slots that may start a driver. Some
-// drivers crash or find no device if two threads start them at once.
+// A DriverGuard that only one thread at a time can hold, for slots that may start a driver. Some drivers crash or
+// find no device if two threads start them at the same time.
 class StartGuard {
  public:
   StartGuard() : lock_(mutex()) {}
@@ -100,7 +100,7 @@ struct NoGuard {
   NoGuard() {}  // not trivial, so that an unused object causes no warning
   ~NoGuard() {}
 };
-// The kit's guard of a call into a native device. A native device with `kGuardsDriver` has guards of its own.
+// The kit's guard of a call into a native device. A native device with `kGuardsDriver` makes its own guards.
 template <class Native>
 using GuardOf = std::conditional_t<requires { Native::kGuardsDriver; }, NoGuard, DriverGuard>;
 

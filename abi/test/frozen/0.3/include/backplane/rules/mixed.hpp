@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The differences between a legal descriptor and an operator's plain form: combinations of dtypes,
-// and additions of later versions. In the plain form all floats have one dtype (statistics of f16
-// and bf16 data are f32), indices are i32, and the descriptor is legal in the version that
-// introduced the operator. A kernel supports the plain form, and each difference that its mask
+// and additions of later versions. In the plain form all floats have one dtype, except that
+// statistics of f16 and bf16 data are f32. Indices are i32. The plain form is legal in the version
+// that introduced the operator. A kernel supports the plain form, and each difference that its mask
 // states.
 #pragma once
 
