@@ -43,7 +43,7 @@ kit::Result<std::unique_ptr<Context>> Context::create(const Stack& stack, const 
   const Scope scope(*out);
   if (!scope) return scope.status();
   auto pool = stack.create_pool(device.ordinal, kKeptBytes);
-  if (pool.status().code() == BP_UNSUPPORTED) return out;  // as if the device had no pools
+  if (pool.status().code() == BP_UNSUPPORTED) return out;  // the same as for a device without pools
   if (!pool.ok()) return pool.status();
   out->pool_ = pool.value();
   auto stream = stack.create_stream(0);

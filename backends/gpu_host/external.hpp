@@ -8,7 +8,7 @@
 
 namespace backplane::gpu_host {
 
-// Memory that can be shared, mapped for a device.
+// Shareable memory that is mapped for a device.
 struct SharedMemory {
   // The calls that made the memory, which free() reverses.
   enum class Origin { kCreated, kImported, kForeign } origin = Origin::kCreated;

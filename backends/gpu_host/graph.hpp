@@ -81,7 +81,7 @@ class Graph {
 
   void add(Node node, std::span<const uint32_t> after, std::size_t addresses);
   void divide();
-  // Changes the addresses in the nodes.
+  // Sets the addresses in the nodes for ranges that begin at `addresses`.
   void bind(const std::vector<std::byte*>& addresses);
   GraphNode describe(const Node& node) const;
   // Finds, changes or adds an instance with the current addresses, and makes it the last of instances_.

@@ -72,7 +72,7 @@ class Products {
   kit::Status need_handle(Handle& handle);
   kit::Result<RecordedProduct> plan_of(Handle& handle, const LtCall& call);
   kit::Result<std::shared_ptr<LtPlan>> find_plan(Handle handle, const LtCall& call);
-  // Returns the failure of a product. If earlier work has lost the device, returns that failure.
+  // Returns the failure of a product. If earlier work has lost the device, returns the failure of the device instead.
   kit::Status failure(kit::Status status) const;
 
   const Context& context_;

@@ -40,7 +40,7 @@ struct UnitKernels {
 // Returns whether a device can run the kernels of a tile.
 bool can_run(const UnitTile& tile, const simt::Limits& limits);
 
-// The launches of a product: a kernel, and the kernel that adds its splits.
+// The launches of a product: the kernel that computes the product or its splits, and the kernel that adds the splits.
 struct UnitCall {
   UnitParams params{};
   std::array<simt::Place, UNIT_OPERANDS> places{};
@@ -85,7 +85,7 @@ class Units {
   };
 
   kit::Result<uint32_t> find(const char* module, uint32_t dtype, const std::string& name, uint32_t local_bytes);
-  // Sets the kernels of a call. Returns false if they cannot be used.
+  // Sets the kernels of a call. Returns false if the kernels cannot be used.
   bool set_kernels(UnitCall& out, uint32_t dtype, std::size_t tile, std::size_t layout);
 
   const Context& context_;

@@ -179,7 +179,7 @@ enum { BP_PROFILE_CORE = 1, BP_PROFILE_INFER = 2, BP_PROFILE_TRAIN = 3, BP_PROFI
 #define BP_OP_FLAGS_ALL 15u /* a callee returns UNSUPPORTED for any other flag */
 
 /* A descriptor: an operator with its operands, without data. Role: input, borrowed for the call. A
- * view that an operator both reads and writes, such as io of scatter, is an output and not an
+ * view that an operator both reads and writes, such as `io` of `scatter`, is an output and not an
  * input. */
 typedef struct bp_op_desc {
   uint32_t struct_size;

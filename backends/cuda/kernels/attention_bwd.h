@@ -29,7 +29,7 @@ SIMT_INLINED void load_rows(Copies& copies, SIMT_LOCAL u8* memory, u32 to, const
   }
 }
 
-// Sets `out` to the products of the warp's 16 rows at `left` with the rows at `right`.
+// Sets `out` to the dot products of the warp's 16 rows at `left` with the rows at `right`.
 template <int kDepth, int kTiles>
 SIMT_INLINED void multiply_rows(float (&out)[kTiles][4], SharedAt left, SharedAt right) {
   const u32 row_bytes = kDepth * 2;

@@ -60,7 +60,7 @@ SIMT_FN float number_of<F16>(u16 bits) {
 }
 #endif
 
-// Rows of q that a group computes. They belong to one unit.
+// Rows of q that a group computes. All rows of a tile belong to one unit.
 struct Tile {
   u32 unit;
   u32 batch, head, group;  // `head` is the first head of the unit

@@ -17,7 +17,7 @@
 #include "attention_tile.h"
 
 // The keys or values of a head, in tiles of kRows rows. A warpgroup copies its part of each step, and a thread copies
-// the same 8 elements of several rows.
+// the same 8 columns of several rows.
 template <int kDepth, int kGroups, int kKeys, int kRows, bool kMasked>
 struct GroupStream {
   enum { kParts = kDepth / 8, kOwnRows = kKeys / kGroups, kStep = WARPGROUP / kParts };

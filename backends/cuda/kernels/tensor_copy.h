@@ -128,7 +128,7 @@ struct TensorSlots {
   SharedAt filled, released;  // a barrier of 8 bytes per slot
   u32 readers;                // warps that read each slot
 
-  // Prepares the barriers. All threads of the group call this.
+  // Prepares the barriers. All threads of the group call this function.
   SIMT_INLINED void start(u8* memory, u32 warps) {
     filled = shared_at(memory), released = filled + 8 * kSlots, readers = warps;
     if (threadIdx.x == 0) {
@@ -186,7 +186,7 @@ SIMT_INLINED bool has_produced(Producer& producer, Slots& slots, const UnitParam
   }
   return true;
 }
-// Returns whether the thread reads slots, if has_produced() returned false.
+// Returns whether the thread reads slots. The caller has received false from has_produced().
 template <class Slots>
 SIMT_INLINED bool is_reader(const Slots&) {
   return true;

@@ -170,7 +170,8 @@ SIMT_FN float finished(const UnitParams& p, Pointer bias, u32 column, float sum)
 }
 
 // Adds the bias to the sums of a warp and applies the activation. sums[i] is a line of blocks of 16 x 8 elements, as
-// multiply_add_fragments computes them. `column` is the first column of the warp. All threads of a group call this.
+// multiply_add_fragments computes them. `column` is the first column of the warp. All threads of a group call this
+// function.
 template <int kThreads, int kDown, int kBlocks>
 SIMT_INLINED void finish(const UnitParams& p, Pointer bias, SIMT_LOCAL u8* shared, u32 column,
                          float (&sums)[kDown][kBlocks][4]) {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Functions of warps for kernels that use matrix units: copies to shared memory that continue while a warp computes,
-// loads of fragments, and products of fragments. nvcc compiles them to PTX instructions. The test driver emulates them
-// with sub-groups of 32 work items of OpenCL, and with the layouts that the documentation of PTX states.
+// loads of fragments, and products of fragments. nvcc compiles these functions to PTX instructions. The test driver
+// emulates these functions with sub-groups of 32 work items of OpenCL, and with the layouts that the documentation of
+// PTX states.
 //
 // All threads of a warp call a function together. A shared address is a multiple of 16 bytes.
 #pragma once

@@ -9,7 +9,7 @@
 
 namespace backplane::cuda {
 
-// Environment variable. Its value is the driver's library.
+// Environment variable. Its value is the path of the driver's library.
 inline constexpr const char* kDriverSetting = "BACKPLANE_CUDA_DRIVER";
 
 // cuda.h defines most names as macros that add the function's version, such as cuMemAlloc_v2. Each member therefore

@@ -104,7 +104,7 @@ kit::Result<SharedMemory> External::allocate(int ordinal, uint64_t bytes) const 
 kit::Result<int> External::descriptor_of(const SharedMemory& memory) const {
   int fd = -1;
   kit::Status status = BP_CALL(cuMemExportToShareableHandle, &fd, memory.object, kDescriptor, 0);
-  // The contract of bp.external demands this flag, which the driver need not set.
+  // The contract of bp.external requires FD_CLOEXEC. The driver need not set this flag.
   if (status.ok()) (void)::fcntl(fd, F_SETFD, FD_CLOEXEC);
   return result_of(std::move(status), fd);
 }

@@ -225,7 +225,8 @@ class RowsTest : public DeviceTest {
   }
   simt::Buffer* workspace() const { return buffers_[kBuffers - 1]; }
 
-  // Compares softmax, log_softmax and softmax_bwd of [outer, extent, inner] along the extent with f64.
+  // Compares softmax, log_softmax and softmax_bwd of [outer, extent, inner] along the middle dimension with results
+  // in f64.
   void expect_softmax(int64_t outer, int64_t extent, int64_t inner, uint32_t dtype = BP_F32, uint64_t first = 0) {
     SCOPED_TRACE(kit::text(kit::dtype_name(dtype), " ", outer, "x", extent, "x", inner, " from ", first));
     const Extents shape{outer, extent, inner};

@@ -39,7 +39,7 @@ struct GraphQueue {
   }
 };
 
-// A native device whose copies add as many nodes as they have bytes.
+// A native device in which a copy of n bytes adds n nodes.
 class GraphNative : public ManualNative {
  public:
   using Queue = GraphQueue;

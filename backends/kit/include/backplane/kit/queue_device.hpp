@@ -620,7 +620,8 @@ class QueueDevice {
     return {};
   }
 
-  // Threads that need the same program wait for one compilation. Other threads continue.
+  // Returns the program of an operator, and compiles it if necessary. Threads that need the same program wait for one
+  // compilation. Other threads continue.
   Result<SharedProgram> program_of(const Operator& op, const CheckedDesc& checked, const PlanForm& form) {
     const auto shared = [](Result<Program> made) -> Result<SharedProgram> {
       if (!made.ok()) return made.status();
