@@ -67,7 +67,7 @@ TEST(Table, DtypesFitTheMask) {
   EXPECT_EQ(mask, BP_SET_ALL);
 }
 
-// A reader built for a longer struct must also read an older peer's shorter struct.
+// A reader built for a longer struct must also read the shorter struct of an older program.
 TEST(HasField, NeedsTheWholeField) {
   const size_t end = offsetof(bp_device_api, plan_workspace) + sizeof(bp_device_api::plan_workspace);
   EXPECT_TRUE(BP_HAS_FIELD(end, bp_device_api, plan_workspace));

@@ -20,9 +20,9 @@ struct CacheKey {
   bool operator==(const CacheKey&) const = default;
 };
 
-// Returns the folder that the environment variable `setting` names. If it is not set, returns
-// $XDG_CACHE_HOME/backplane/PLUGIN, or else $HOME/.cache/backplane/PLUGIN. Returns nothing if
-// `setting` has the value `off`, or if none of these variables names a folder.
+// Returns the folder that the environment variable `setting` names. If this variable is not set, returns
+// $XDG_CACHE_HOME/backplane/PLUGIN, or else $HOME/.cache/backplane/PLUGIN. Returns nothing if `setting` has the value
+// `off`, or if none of these variables names a folder.
 std::optional<std::string> cache_folder(const char* setting, const char* plugin);
 
 class CacheFile {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The operator cast, from every dtype to every dtype. Each result is rounded once.
+// The operator `cast`, from every dtype to every dtype. Each result is rounded once.
 #include <backplane/cpu_kernels/ops.hpp>
 #include <backplane/kit/loops.hpp>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The operators fill, copy and iota. fill and copy move bits without interpreting them.
+// The operators `fill`, `copy` and `iota`. `fill` and `copy` move bits without interpreting them.
 #include <backplane/cpu_kernels/ops.hpp>
 #include <backplane/kit/loops.hpp>
 

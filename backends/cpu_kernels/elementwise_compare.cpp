@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The operators compare and select.
+// The operators `compare` and `select`.
 #include <backplane/cpu_kernels/ops.hpp>
 #include <backplane/kit/loops.hpp>
 #include <functional>
@@ -9,8 +9,8 @@ namespace {
 
 using namespace kit;
 
-// If an operand is NaN, every predicate except ne is false, as in C++. gt and ge are computed as lt
-// and le with swapped operands.
+// If an operand is NaN, every predicate except `ne` is false, as in C++. The kernel computes `gt` and `ge` as `lt`
+// and `le` with swapped operands.
 template <class T>
 void compare(const Call& call) {
   const View &out = call.out(), &a = call.in(0), &b = call.in(1);

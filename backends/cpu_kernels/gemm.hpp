@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The micro-kernel of matmul: a tile of accumulators in registers. Every variant adds the products
-// of an output element in the order of k and rounds after each operation. All variants therefore
-// give the same bits.
+// The micro-kernel of `matmul`: a tile of accumulators in registers. Every variant adds the products of an output
+// element in the order of k and rounds after each operation. All variants therefore give the same bits.
 #pragma once
 
 #include <cstdint>

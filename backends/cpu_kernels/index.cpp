@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The operators gather and scatter. If an index is outside the extent of the axis, gather returns 0
-// and scatter writes nothing.
+// The operators `gather` and `scatter`. If an index is outside the extent of the axis, `gather` returns 0 and
+// `scatter` writes nothing.
 #include <backplane/cpu_kernels/ops.hpp>
 #include <backplane/kit/loops.hpp>
 

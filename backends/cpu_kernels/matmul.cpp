@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The operator matmul. Blocks of both operands are packed, so the operands' layout never changes a
-// result. f16, bf16 and f32 accumulate in f32, f64 accumulates in f64, and integers accumulate
-// modulo 2^32. The attribute `precision` is not used.
+// The operator `matmul`. Blocks of both operands are packed, so the operands' layout never changes a result. f16,
+// bf16 and f32 accumulate in f32, f64 accumulates in f64, and integers accumulate modulo 2^32. The attribute
+// `precision` is not used.
 //
 // The right operand may be packed for all executions (bp.pack). The packed operand consists of the
 // panels that multiply() otherwise packs for each block: out[matrix][panel][k][width], in the type of

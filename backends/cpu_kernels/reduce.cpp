@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The operators argmax and argmin, and reductions over a set of axes. A reduction over zero elements
-// returns the reducer's start(), for example 0 for a sum.
+// The operators `argmax` and `argmin`, and reductions over a set of axes. A reduction over zero elements returns the
+// reducer's start(), for example 0 for a sum.
 #include <backplane/cpu_kernels/ops.hpp>
 #include <backplane/kit/loops.hpp>
 

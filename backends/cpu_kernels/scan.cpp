@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The operator cumsum.
+// The operator `cumsum`.
 #include <backplane/cpu_kernels/ops.hpp>
 #include <backplane/kit/loops.hpp>
 

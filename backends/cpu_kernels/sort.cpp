@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The operator sort, which sorts each lane along the axis separately. The sort is stable and copies
-// values bit for bit.
+// The operator `sort`, which sorts each lane along the axis separately. A lane is the elements whose indices differ
+// only along the axis. The sort is stable and copies values bit for bit.
 #include <backplane/cpu_kernels/ops.hpp>
 #include <backplane/kit/loops.hpp>
 

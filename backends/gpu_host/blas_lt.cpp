@@ -10,8 +10,8 @@ namespace backplane::gpu_host {
 
 namespace {
 
-// Sums of splits have the dtype of the computation, and are added in a fixed order. The value is equal to
-// CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE.
+// The reduction scheme in which sums of splits have the dtype of the computation, and are added in a fixed order. The
+// value is equal to CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE.
 constexpr uint32_t kSumsInComputeType = 2;
 
 }  // namespace

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A library for matrix products with the interface that cuBLASLt and hipBLASLt share. The plugin opens
-// the library at run time, and states the names and numbers in which the two libraries differ.
+// A library for matrix products with the interface that cuBLASLt and hipBLASLt share. The plugin opens the library at
+// run time, and states the names and constants in which the two libraries differ.
 #pragma once
 
 #include <functional>
@@ -9,7 +9,7 @@
 
 namespace backplane::gpu_host {
 
-// Numbers that are equal in both libraries: cudaDataType_t and hipDataType, and the epilogues.
+// Constants that are equal in both libraries: data types (cudaDataType_t, hipDataType) and epilogues.
 inline constexpr int32_t kLtF32 = 0, kLtF16 = 2, kLtBf16 = 14;
 inline constexpr uint32_t kLtNoEpilogue = 1, kLtBias = 4;
 
@@ -20,7 +20,7 @@ struct LtResult {
   bp_status status;
 };
 
-// The numbers in which the libraries differ. An attribute that a library lacks is kLtAbsent.
+// The constants in which the libraries differ. An attribute that a library lacks is kLtAbsent.
 inline constexpr int32_t kLtAbsent = -1;
 struct LtNumbers {
   int32_t not_supported, arch_mismatch;  // statuses
@@ -68,7 +68,7 @@ struct LtProduct {
 
   bool operator==(const LtProduct&) const = default;
 };
-// Algorithms need no larger alignment.
+// The largest alignment that an algorithm needs, in bytes.
 inline constexpr uint64_t kLtMaxAlignment = 16;
 
 struct LtAddresses {
@@ -79,7 +79,7 @@ struct LtAddresses {
 // The library's objects for a product, and its algorithm. One thread at a time uses a plan.
 class LtPlan;
 
-// The calling thread has entered the context of the device.
+// Every function needs a calling thread that has entered the context of the device.
 class LtLibrary {
  public:
   // Opens the library. Returns UNAVAILABLE with the reason if the library cannot be used. `plugin` begins messages.
@@ -97,8 +97,8 @@ class LtLibrary {
   kit::Result<Handle> take_handle();
   void give_back(Handle handle);
 
-  // Returns the library's plan for a product, or null if it has no algorithm. `bias` is an address of the alignment
-  // that the product states.
+  // Returns the library's plan for a product, or null if the library has no algorithm. `bias` is any address with the
+  // alignment that the product states.
   kit::Result<std::shared_ptr<LtPlan>> plan(Handle handle, const LtProduct& product, const std::byte* bias) const;
   // Returns whether multiply() has used the plan. The first use may load kernels.
   static bool has_run(const LtPlan& plan);

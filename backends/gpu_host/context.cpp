@@ -43,7 +43,7 @@ kit::Result<std::unique_ptr<Context>> Context::create(const Stack& stack, const 
   const Scope scope(*out);
   if (!scope) return scope.status();
   auto pool = stack.create_pool(device.ordinal, kKeptBytes);
-  if (pool.status().code() == BP_UNSUPPORTED) return out;  // as if the device had no pools
+  if (pool.status().code() == BP_UNSUPPORTED) return out;  // the same as for a device without pools
   if (!pool.ok()) return pool.status();
   out->pool_ = pool.value();
   auto stream = stack.create_stream(0);
@@ -85,13 +85,13 @@ kit::Result<std::byte*> Context::allocate_device(uint64_t bytes) const {
   if (kit::Status status = check_device_bytes(bytes); !status.ok()) return status;
   auto made = stack_.allocate_device(bytes, pool_, allocations_);
   if (!made.ok() || allocations_ == nullptr) return made;
-  // Waits for the allocation to complete, because only then may other streams use the memory.
+  // Waits for the allocation, because other streams may use the memory only after it has completed.
   if (kit::Status status = stack_.wait_stream(allocations_); !status.ok()) return status;
   return made;
 }
 
-// A driver may take pages until the host has none, and shared memory may exceed all memory, so this function
-// limits the sizes of both kinds.
+// Limits the sizes of HOST and SHARED buffers. Without the limit, a driver may take all pages of the host, and shared
+// memory may exceed all memory.
 kit::Result<std::byte*> Context::allocate_kind(uint32_t kind, uint64_t bytes) const {
   if (kind == BP_MEMORY_DEVICE) return allocate_device(bytes);
   const bool is_host = kind == BP_MEMORY_HOST;

@@ -52,7 +52,8 @@ class Context {
   kit::Result<simt::Buffer*> import_memory(const bp_import_desc& desc, uint32_t& kind) const;
   // Wraps memory of the caller. The driver must report the same kind of memory for the first and the last address.
   kit::Result<simt::Buffer*> wrap_memory(std::byte* address, uint64_t bytes, uint32_t& kind) const;
-  // The device has an external type. Its handles have descriptors of memory of the kind DEVICE.
+  // These three functions need a device with an external type. The handles of this type have descriptors of DEVICE
+  // memory.
   kit::Result<simt::Buffer*> allocate_external(const bp_buffer_desc& desc, std::string_view type) const;
   kit::Result<bp_external_handle> export_memory(const simt::Buffer* buffer, std::string_view type) const;
   kit::Result<simt::Buffer*> import_external(const bp_external_handle& handle, uint32_t& kind) const;

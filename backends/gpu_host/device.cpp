@@ -80,7 +80,8 @@ kit::Status NativeDevice::poll(const Mark& mark) const {
   return context().check(context().stack().query(mark->event));
 }
 
-// The driver's wait ends at once when the device reaches the mark, but it takes no timeout.
+// Uses the driver's wait for BP_WAIT_FOREVER, because this wait ends as soon as the device reaches the mark. It
+// accepts no timeout, so all other waits poll.
 kit::Status NativeDevice::wait(const Mark& mark, uint64_t timeout_ns) const {
   if (timeout_ns != BP_WAIT_FOREVER || mark == nullptr) return kit::poll_mark(*this, mark, timeout_ns);
   const Scope scope(context());

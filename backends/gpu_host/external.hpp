@@ -8,7 +8,7 @@
 
 namespace backplane::gpu_host {
 
-// Memory that can be shared, mapped for a device.
+// Shareable memory that is mapped for a device.
 struct SharedMemory {
   // The calls that made the memory, which free() reverses.
   enum class Origin { kCreated, kImported, kForeign } origin = Origin::kCreated;
@@ -18,7 +18,7 @@ struct SharedMemory {
 };
 
 // A stack that shares memory implements this class. All functions need a context that the calling thread has entered.
-// Descriptors are those of handles with the type PhysicalDevice::external_types.
+// A descriptor is the file descriptor of a handle, whose type is in PhysicalDevice::external_types.
 class External {
  public:
   External() = default;

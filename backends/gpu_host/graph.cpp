@@ -199,7 +199,8 @@ kit::Status Graph::select_instance() {
       destroy(*found);
       instances_.erase(found);
       if (status.code() == BP_OUT_OF_MEMORY || status.code() == BP_DEVICE_LOST) return status;
-      // The driver does not change the copy of memory of one origin to memory of another.
+      // A driver refuses to change a copy if the new memory has another origin, for example managed instead of
+      // registered.
       return add_instance();
     }
   }

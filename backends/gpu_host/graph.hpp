@@ -17,17 +17,17 @@ class Graph {
 
   // A launch may replace `ranges`.
   Graph(const Context& context, Events& events, Products& products, std::span<const Range> ranges);
-  // All launches have ended, or the device is lost.
+  // Requires that all launches have ended, or that the device is lost.
   ~Graph();
   Graph(const Graph&) = delete;
   Graph& operator=(const Graph&) = delete;
 
   uint32_t size() const { return static_cast<uint32_t>(nodes_.size()); }
-  // Removes the last nodes.
+  // Keeps the first `size` nodes, and removes the others.
   void shrink(uint32_t size);
 
-  // These functions add a node that follows the nodes `after`. `arguments` begin with `addresses` addresses. The stack
-  // makes `maps` again for other addresses.
+  // These functions add a node that follows the nodes `after`. `arguments` begin with `addresses` addresses. If a
+  // launch replaces addresses, the stack encodes `maps` again.
   void add_kernel(std::span<const uint32_t> after, Handle kernel, const uint32_t (&groups)[3], uint32_t group_size,
                   uint32_t local_bytes, std::span<const std::byte> arguments, std::size_t addresses,
                   std::span<const simt::TensorMap> maps);
@@ -38,7 +38,7 @@ class Graph {
   kit::Status build();
   // Enqueues all nodes. `library` is the stream's handle of the library for products.
   kit::Status launch(Handle stream, Handle& library, std::span<const Range> ranges);
-  // Returns how many sets of graphs the driver has instantiated for this graph.
+  // Returns the number of instances (see Instance).
   std::size_t instances() const { return instances_.size(); }
 
  private:
@@ -81,10 +81,10 @@ class Graph {
 
   void add(Node node, std::span<const uint32_t> after, std::size_t addresses);
   void divide();
-  // Changes the addresses in the nodes.
+  // Sets the addresses in the nodes for ranges that begin at `addresses`.
   void bind(const std::vector<std::byte*>& addresses);
   GraphNode describe(const Node& node) const;
-  // Makes the last instance have the current addresses.
+  // Finds, changes or adds an instance with the current addresses, and makes it the last of instances_.
   kit::Status select_instance();
   // Returns an instance that may be changed, or the end of instances_.
   std::list<Instance>::iterator find_idle();

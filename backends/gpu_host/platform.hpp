@@ -34,7 +34,7 @@ class Platform {
   // `index` is less than the count.
   kit::Status info(uint32_t index, bp_device_info& info);
   kit::Result<OpenedDevice*> open(uint32_t index);
-  // For each device that the plugin cannot use, its name and the reason, as ": NAME: REASON".
+  // Names and reasons of the devices that the plugin cannot use, each as ": NAME: REASON".
   const std::string& refused() const { return refused_; }
 
  private:

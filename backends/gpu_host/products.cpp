@@ -9,7 +9,7 @@ namespace backplane::gpu_host {
 
 namespace {
 
-// Maximum number of plans per device. The library keeps some hundred bytes per plan.
+// Maximum number of plans per device. The library stores several hundred bytes per plan.
 constexpr std::size_t kMaxPlans = 512;
 
 std::string_view setting_of(const LtKind& kind) {
@@ -37,12 +37,13 @@ std::optional<uint64_t> type_of_dtype(uint32_t dtype) {
 
 }  // namespace
 
-// A row-major c = a b is the column-major transpose d = op(b) op(a).
+// Describes the product c = a b to the library, whose matrices are column-major. The library computes d = op(b)
+// op(a), the transpose of c.
 std::optional<LtCall> lt_call(const simt::MatrixProduct& given) {
   auto c = storage_of(given.c, given.rows, given.columns);
   if (!c) return std::nullopt;
   if (!c->by_rows) {
-    if (given.bias_dtype != 0) return std::nullopt;  // the library adds a bias along contiguous elements
+    if (given.bias_dtype != 0) return std::nullopt;  // the library adds a bias only along contiguous elements
     simt::MatrixProduct other = given;
     std::swap(other.rows, other.columns);
     other.a = transposed(given.b);
@@ -54,7 +55,8 @@ std::optional<LtCall> lt_call(const simt::MatrixProduct& given) {
   const auto type = type_of_dtype(given.a.dtype), d_type = type_of_dtype(given.c.dtype);
   if (!a || !b || !type || !d_type || given.a.dtype != given.b.dtype) return std::nullopt;
   if (*d_type != *type && *d_type != kLtF32) return std::nullopt;
-  // The library's activations have other results, and it adds only a bias of the dtype of c.
+  // The library's activations differ from those of the specification, and the library adds only a bias of the dtype
+  // of c.
   if (given.activation != BP_ACTIVATION_NONE) return std::nullopt;
   if (given.bias_dtype != 0 && given.bias_dtype != given.c.dtype) return std::nullopt;
   if (std::max({given.rows, given.columns, given.depth, given.batches}) > INT_MAX) return std::nullopt;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Computes a device's matrix products with the vendor's library where possible. The shared kernels
-// compute the others.
+// Computes a device's matrix products with the vendor's library where possible. The plugin's kernels compute the
+// other products.
 #pragma once
 
 #include <backplane/kit/plugin.hpp>
@@ -33,23 +33,25 @@ class Products {
   Products(const Products&) = delete;
   Products& operator=(const Products&) = delete;
 
-  // Opens the library if the user's setting requires it. Otherwise is_available() opens the library.
+  // Opens the library if the user's setting requires a library. Otherwise is_available() opens it.
   kit::Status open_required();
   // Returns whether a library computes products. The first call opens the library, which can take a second, and logs
   // which code computes products and why.
   bool is_available(const kit::Host& host);
-  // Returns whether the library or the stack's own kernels compute products of `dtype`, and prepares them.
+  // Opens the library or, if there is none, loads the stack's own kernels for products of `dtype`. Returns false if
+  // there are no such kernels either.
   bool is_available(const kit::Host& host, uint32_t dtype);
-  // Returns the launches of the stack's own kernels, or nothing if the library or the shared kernels compute the
+  // Returns the launches of the stack's own kernels, or nothing if the library or the kernels of simt compute the
   // product.
   std::optional<UnitCall> unit_call(const simt::MatrixProduct& product);
 
-  // A handle of the library for a new stream, or null. Null becomes a handle at the stream's first product.
+  // Returns a handle of the library for a new stream, or null. If it is null, the stream's first product sets the
+  // handle.
   Handle take_handle();
   void give_back(Handle handle);
-  // Enqueues the product, or returns false if kernels must compute it. If `handle` is null, sets it.
+  // Enqueues the product, or returns false if kernels must compute it. Sets `handle` if it is null.
   kit::Result<bool> multiply(Handle& handle, Handle stream, const simt::MatrixProduct& product);
-  // Returns what multiply() would enqueue. If `handle` is null, sets it.
+  // Returns the product that multiply() would enqueue. Sets `handle` if it is null.
   kit::Result<RecordedProduct> record(Handle& handle, const simt::MatrixProduct& product);
   // Enqueues a recorded product. The caller has entered the context.
   kit::Status enqueue(Handle& handle, Handle stream, const RecordedProduct& product);
@@ -70,7 +72,7 @@ class Products {
   kit::Status need_handle(Handle& handle);
   kit::Result<RecordedProduct> plan_of(Handle& handle, const LtCall& call);
   kit::Result<std::shared_ptr<LtPlan>> find_plan(Handle handle, const LtCall& call);
-  // Returns the failure of a product. If earlier work has lost the device, returns that failure.
+  // Returns the failure of a product. If earlier work has lost the device, returns the failure of the device instead.
   kit::Status failure(kit::Status status) const;
 
   const Context& context_;

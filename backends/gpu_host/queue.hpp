@@ -12,7 +12,7 @@ class Queue : public simt::Launcher {
  public:
   static kit::Result<std::unique_ptr<Queue>> create(const Context& context, Kernels& kernels, Events& events,
                                                     Products& products, int priority);
-  // Wraps a stream of the caller, and does not destroy it.
+  // Wraps a stream of the caller. The queue does not destroy this stream.
   static std::unique_ptr<Queue> wrap(const Context& context, Kernels& kernels, Events& events, Products& products,
                                      Handle stream);
   ~Queue() override;

@@ -8,7 +8,7 @@ namespace backplane::gpu_host {
 
 class Semaphore {
  public:
-  // The device has an external type.
+  // Needs a device with an external type.
   static kit::Result<std::unique_ptr<Semaphore>> open(const Context& context, const bp_external_handle& handle);
 
   Semaphore(const Context& context, Handle handle) : context_(context), handle_(handle) {}

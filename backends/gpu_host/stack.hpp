@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The driver calls of a stack with contexts, streams and addresses. A plugin for such a stack implements
-// gpu_host::Stack, and this folder implements the rest of the plugin.
+// The driver calls of a stack, which is a vendor's driver with contexts, streams and addresses. A plugin for such a
+// stack implements gpu_host::Stack, and this folder implements the rest of the plugin.
 #pragma once
 
 #include <backplane/plugin.h>
@@ -36,7 +36,7 @@ struct PhysicalDevice {
   bool has_pools = false;          // supports stream-ordered allocations
   bool has_shared_memory = false;  // the host and kernels may access shared memory concurrently
   bool has_imports = false;        // kernels access registered host memory by its host address
-  // The type of external handles with its flags, or nothing. Then Stack::external() is not null.
+  // The type of external handles with its flags, or nothing. If there is a type, Stack::external() is not null.
   std::span<const kit::ExternalType> external_types;
 };
 
@@ -80,9 +80,8 @@ struct GraphNode {
   Handle context = nullptr;
 };
 
-// Any number of threads may call every function at once. A status with the code DEVICE_LOST states
-// that the context is no longer usable. Except for the first group, every function needs a context
-// that the calling thread has entered.
+// Any number of threads may call every function at once. A status with the code DEVICE_LOST states that the context
+// is no longer usable. From memory_info() on, every function needs a context that the calling thread has entered.
 class Stack {
  public:
   Stack() = default;
@@ -108,18 +107,19 @@ class Stack {
   virtual const UnitKernels* unit_kernels() const { return nullptr; }
   // Returns the calls for memory and semaphores that other code shares, or null.
   virtual const External* external() const { return nullptr; }
-  // Makes `context` the current context of the calling thread. For any calls, also relaxes the thread's capture mode.
-  // Otherwise some functions would invalidate another thread's capture of a stream. leave() restores the state in
-  // `caller`.
+  // Makes `context` the current context of the calling thread. With Calls::kAny, also relaxes the thread's capture
+  // mode, because some functions would otherwise invalidate another thread's capture of a stream. leave() restores
+  // the state in `caller`.
   virtual kit::Status enter(Handle context, Calls calls, Caller& caller) const = 0;
   virtual void leave(const Caller& caller) const = 0;
 
-  // Forgets the last failure that the driver stores for the calling thread, after a library has failed.
+  // Clears the last failure that the driver stores for the calling thread. Called after a library has failed.
   virtual void forget_failure() const {}
 
   virtual kit::Status memory_info(uint64_t& free_bytes, uint64_t& total_bytes) const = 0;
-  // Returns a memory pool of device `ordinal`, which only the caller uses. A pool keeps freed memory. At each wait for
-  // a stream, the pool returns unused memory to the device while it has more than `kept_bytes` bytes, used or not.
+  // Returns a memory pool of device `ordinal`, which only the caller uses. A pool keeps freed memory. At each wait
+  // for a stream, the pool returns unused memory to the device, until its used and unused memory has at most
+  // `kept_bytes` bytes.
   virtual kit::Result<Handle> create_pool(int ordinal, uint64_t kept_bytes) const = 0;
   virtual void destroy_pool(Handle pool) const = 0;
   // Returns the pool's unused memory to the device.
@@ -170,7 +170,7 @@ class Stack {
                              std::span<const std::byte> arguments, std::span<const simt::TensorMap> maps,
                              Handle stream) const = 0;
 
-  // Returns whether the driver has the functions that follow.
+  // Returns whether the driver has the functions for graphs, which follow.
   virtual bool has_graphs() const = 0;
   // Returns whether set_node() and destroy_executable() do not affect launches that have been enqueued.
   virtual bool updates_running_graphs() const = 0;
@@ -181,7 +181,8 @@ class Stack {
   // Returns an executable, which contains copies of the graph's nodes.
   virtual kit::Result<Handle> instantiate(Handle graph) const = 0;
   virtual void destroy_executable(Handle executable) const = 0;
-  // Changes the copy of a node in an executable. The kernel and the number of bytes stay. The graph of the node exists.
+  // Changes an executable's copy of a node. The kernel and the number of bytes must not change. The graph of the node
+  // must still exist.
   virtual kit::Status set_node(Handle executable, Handle node, const GraphNode& changed) const = 0;
   virtual kit::Status launch_graph(Handle executable, Handle stream) const = 0;
 };

@@ -13,11 +13,11 @@ namespace {
 constexpr const char* kLayoutNames[] = {"kk", "kn", "mk", "mn"};
 // The kernels copy 16 bytes at a time.
 constexpr int64_t kCopyBytes = 16, kElementBytes = 2;
-// Lines of a box of an operand whose lines are not along k.
+// Lines of a box, for an operand whose contiguous index is not k.
 constexpr uint32_t kBoxLines = UNIT_DEPTH;
 // The maximum pitch of a tensor map.
 constexpr uint64_t kMaxMapPitch = (uint64_t{1} << 40) - 1;
-// Fewer rows or columns leave most of a tile unused. The shared kernels for few rows read each weight once.
+// With fewer rows or columns, most of a tile would be unused. The kernels of simt for few rows read each weight once.
 constexpr uint64_t kMinExtent = 9;
 // Minimum extent of a split of k, and maximum number of splits.
 constexpr uint64_t kMinSplitDepth = 256, kMaxSplits = 16;

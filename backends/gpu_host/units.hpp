@@ -24,8 +24,8 @@ struct UnitTile {
   uint32_t step_cycles;   // an estimate of a compute unit's time for UNIT_DEPTH elements of k, for the choice of a tile
   uint32_t instructions;  // the bits of Limits::matrix_instructions that the kernels need
   const char* module;
-  // If not 0, kernels have tensor maps of a and b, a group computes several tiles, and a compute unit has this number
-  // of groups at once.
+  // If not 0, the kernels use tensor maps of a and b, and a group computes several tiles. The value is the number of
+  // groups that a compute unit runs at once.
   uint32_t resident_groups = 0;
 };
 
@@ -40,7 +40,7 @@ struct UnitKernels {
 // Returns whether a device can run the kernels of a tile.
 bool can_run(const UnitTile& tile, const simt::Limits& limits);
 
-// The launches of a product: a kernel, and the kernel that adds its splits.
+// The launches of a product: the kernel that computes the product or its splits, and the kernel that adds the splits.
 struct UnitCall {
   UnitParams params{};
   std::array<simt::Place, UNIT_OPERANDS> places{};
@@ -62,7 +62,8 @@ struct UnitChoice {
   std::size_t tile = 0;
   uint32_t splits = 1, split_depth = 0;
 };
-// Returns the choice for a product. It depends only on the limits, the extents and the size of the scratch memory.
+// Returns the choice for a product. The choice depends only on the limits, the extents, the strides of the batch and
+// the size of the scratch memory.
 UnitChoice choose_unit(std::span<const UnitTile> tiles, const simt::Limits& limits, const simt::MatrixProduct& product);
 
 class Units {
@@ -73,18 +74,18 @@ class Units {
   bool is_on() const;
   // Loads the module for products of `dtype` if necessary. Returns false if there is none, or if it cannot be loaded.
   bool load(uint32_t dtype, const kit::Host& host);
-  // Returns the launches of a product, or nothing if the shared kernels must compute it.
+  // Returns the launches of a product, or nothing if the kernels of simt must compute it.
   std::optional<UnitCall> call_of(const simt::MatrixProduct& product);
 
  private:
   static constexpr std::size_t kMaxTiles = 12, kLayouts = 4;
-  // The numbers of the kernels of a dtype. The others are empty until a product first needs them.
+  // The numbers of the kernels of a dtype. A number is empty until a product first needs its kernel.
   struct Module {
     std::optional<uint32_t> combine, combine_of_maps, kernels[kMaxTiles][kLayouts];
   };
 
   kit::Result<uint32_t> find(const char* module, uint32_t dtype, const std::string& name, uint32_t local_bytes);
-  // Sets the kernels of a call. Returns false if they cannot be used.
+  // Sets the kernels of a call. Returns false if the kernels cannot be used.
   bool set_kernels(UnitCall& out, uint32_t dtype, std::size_t tile, std::size_t layout);
 
   const Context& context_;

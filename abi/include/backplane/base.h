@@ -15,8 +15,8 @@
  * growth:
  *   neutral     a field, attribute, scalar, operand or flag that a later version added keeps the
  *               earlier behaviour if it is zero or absent. Zero in an output means "not stated".
- *   canonical   before either side checks a count, it drops trailing absent operands, trailing
- *               zero scalars beyond the minimum count, and trailing zero attributes.
+ *   canonical   before they check a count, the host and the plugin drop trailing absent operands,
+ *               trailing zero scalars beyond the minimum count, and trailing zero attributes.
  *   gate        core sends a plugin only input that exists in the ABI version of the plugin
  *               (bp_plugin.abi_version). For all other input core acts as if the plugin had
  *               returned UNSUPPORTED. Hints and precision-relaxation flags pass the gate, because a
@@ -24,7 +24,7 @@
  *   refusal     growth.md has the complete list of defects for which the status is
  *               INVALID_ARGUMENT. All other input that is not accepted is UNSUPPORTED.
  *   primitive   a primitive gains an attribute, an operand or a dtype only together with a
- *               decomposition into its earlier form.
+ *               decomposition that uses the primitive's earlier form.
  *   consent     bp_execution contains a field of a later version only if a flag of the plan's
  *               descriptor requested that field.
  *   ignorable   a callee may ignore unknown bits only in `hints`, in the hint bits of a view and in
@@ -93,7 +93,7 @@ typedef int32_t bp_status;
 #define BP_TIMEOUT 5           /* the work did not complete within the timeout, and continues */
 #define BP_DEVICE_LOST 6       /* the device is permanently unusable */
 #define BP_UNAVAILABLE 7       /* a driver, library or device is missing or busy; see the message */
-#define BP_ABI_MISMATCH 8      /* no common ABI version; the message states who must update */
+#define BP_ABI_MISMATCH 8      /* no common ABI version; the message names the side to update */
 #define BP_INTERNAL 9          /* the callee has a defect */
 #define BP_EXECUTION_FAILED 10 /* accepted work failed; the stream stays failed */
 

@@ -4,8 +4,8 @@
  * These rules apply to every slot unless its comment states otherwise:
  * Flags    Unknown flag bits and enumerators are treated like unknown bytes of a struct. In an
  *          input they are UNSUPPORTED. In an output the reader ignores them. An output bit may
- *          therefore only state a property or allow an action, unless the reader requested the bit
- *          with an input bit.
+ *          therefore only state a property or allow an action. Any other output bit needs a request
+ *          by the reader, with an input bit.
  * Failure  After a failure *out is null and *error is filled. After a success *out is never null.
  *          Any slot may return DEVICE_LOST. An enqueue call is all or nothing. If the call has
  *          submitted a part of the work and cannot continue, it fails its stream
@@ -105,12 +105,12 @@ typedef struct bp_device_info {
    * identifier. Two plugins may drive the same unit. */
   uint8_t uuid[16];
   /* The DLDeviceType of each BP_MEMORY_* kind, or 0 if there is none. The plugin states the type,
-   * because core knows no vendor. */
+   * because core contains no constants of vendors. */
   int32_t dlpack_type[4];
   int32_t dlpack_id; /* DLPack device id of DEVICE memory; other kinds have id 0 */
   uint32_t reserved;
   uint64_t alignment;        /* default alignment of buffers; bytes, a power of two */
-  uint64_t max_buffer_bytes; /* maximum for DEVICE memory; other kinds may have a lower limit */
+  uint64_t max_buffer_bytes; /* largest DEVICE buffer; other kinds may have a lower limit */
   uint64_t memory_kinds;     /* mask of bits 1 << BP_MEMORY_*; always includes DEVICE */
   uint64_t capabilities;     /* BP_CAP_* */
 } bp_device_info;
@@ -331,10 +331,10 @@ typedef struct bp_device_api {
   /* Prepares an operator for a descriptor. After OK, execution never returns UNSUPPORTED. A plugin
    * should choose kernels by dtype and layout class, not by size. A plan without ANY_SIZE may be
    * compiled for its size. This slot loads everything that an execution needs. Far operands
-   * (BP_NEAR_LIMIT) may be UNSUPPORTED. The operator copy, however, accepts every far operand that
-   * max_buffer_bytes permits. A call with a null `out` is a query, which compiles nothing. A query
-   * fills info (see BP_PLAN_FACTS_UNKNOWN) and returns the same status as plan creation, except
-   * OUT_OF_MEMORY and DEVICE_LOST.
+   * (BP_NEAR_LIMIT) may be UNSUPPORTED. The operator `copy`, however, accepts every far operand
+   * that max_buffer_bytes permits. A call with a null `out` is a query, which compiles nothing. A
+   * query fills info (see BP_PLAN_FACTS_UNKNOWN) and returns the same status as plan creation,
+   * except OUT_OF_MEMORY and DEVICE_LOST.
    * Ownership: the caller owns *out, and calls plan_destroy before close. desc is borrowed for
    *            the call.
    * Threads:   any, concurrently.

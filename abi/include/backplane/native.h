@@ -58,8 +58,8 @@ typedef struct bp_native_api {
    * Since:     0.3, optional. */
   bp_status (*device_native)(bp_device* device, uint32_t index, bp_native_handle* out, bp_error* error);
 
-  /* Returns the handle of a stream, which is constant. From this call on, other code may enqueue
-   * work.
+  /* Returns the handle of a stream. The handle is constant. From this call on, other code may
+   * enqueue work on the native stream.
    * Ownership: out is the caller's. The handle is borrowed until stream_destroy.
    * Threads:   any, one call on this stream at a time.
    * Stream:    submits all earlier work of the stream; never waits for device work.

@@ -11,13 +11,14 @@
 
 typedef struct bp_pack bp_pack; /* the packing of one input, prepared for a descriptor */
 
-/* The layout of a packed operand. Role: output. The view of a packed operand has BP_DESC_PACKED,
- * rank, shape and dtype of the input, strides[0] = bytes and strides[1] = layout (tensor.h). */
+/* The layout of a packed operand. Role: output. The view of a packed operand has the flag
+ * BP_DESC_PACKED and the input's rank, shape and dtype. Its strides[0] is `bytes` and its
+ * strides[1] is `layout` (tensor.h). */
 typedef struct bp_pack_info {
   uint32_t struct_size;
   uint32_t reserved;
   uint64_t bytes;  /* size of the packed operand; 1 to INT64_MAX */
-  uint64_t layout; /* number by which the plugin identifies the layout; bits of strides[1] */
+  uint64_t layout; /* the plugin's number for the layout; strides[1] has the same 64 bits */
 } bp_pack_info;
 #define BP_PACK_INFO_MIN_SIZE 24u
 BP_FROZEN_MIN(bp_pack_info, BP_PACK_INFO_MIN_SIZE);
@@ -41,10 +42,10 @@ typedef struct bp_pack_api {
   uint32_t struct_size;
   uint32_t reserved;
 
-  /* Prepares to pack `input` for plans of `desc`, whose view of that input is plain. desc obeys the
-   * rules of plan_create. Other inputs may be packed. A call with a null `out` is a query, which
-   * fills info and returns the same status as the creation, except OUT_OF_MEMORY and DEVICE_LOST.
-   * plan_create accepts desc if the plain view is replaced by the packed view.
+  /* Prepares to pack input number `input` for plans of `desc`, in which that input is plain. desc
+   * obeys the rules of plan_create. Other inputs may be packed. A call with a null `out` is a
+   * query, which fills info and returns the same status as the creation, except OUT_OF_MEMORY and
+   * DEVICE_LOST. plan_create accepts desc if the plain view is replaced by the packed view.
    * Ownership: the caller owns *out, and calls pack_destroy before close. desc is borrowed for the
    *            call. info is the caller's.
    * Threads:   any, concurrently.

@@ -29,7 +29,8 @@ typedef struct bp_peer_api {
   uint32_t reserved;
 
   /* Returns a mask of BP_PEER_*: the ways in which `device` can use the objects of `peer` after
-   * peer_enable. The result is constant, and may differ in the other direction. 0 is legal.
+   * peer_enable. The mask is constant, and may be 0. With the two devices exchanged, the mask may
+   * be another.
    * Ownership: out is the caller's.
    * Threads:   any, concurrently.
    * Stream:    synchronous; never waits for device work.
@@ -48,7 +49,8 @@ typedef struct bp_peer_api {
   bp_status (*peer_enable)(bp_device* device, bp_device* peer, bp_error* error);
 
   /* Copies between a buffer of `dst_device` and a buffer of `src_device`. One of the two devices is
-   * `device`, and the other device is its peer. `stream` belongs to `device`. Otherwise like copy.
+   * `device`, and the other device is its peer. `stream` belongs to `device`. All other rules are
+   * those of `copy`.
    * Ownership: the caller keeps the buffers until the stream has executed the copy.
    * Threads:   any, one call on this stream at a time.
    * Stream:    enqueues.
@@ -71,7 +73,7 @@ typedef struct bp_peer_api {
                         bp_error* error);
 
   /* Makes later work of `stream` wait until `event`, which belongs to `peer`, has completed as last
-   * recorded. Otherwise like stream_wait_event.
+   * recorded. All other rules are those of stream_wait_event.
    * Ownership: borrowed for the call.
    * Threads:   any, one call on this stream at a time.
    * Stream:    enqueues.

@@ -25,7 +25,7 @@ enum {
 /* Flags of bp_tensor_desc, for inputs only. An operand with IMMEDIATE contains its value and has no
  * buffer. Its rank is 0 or all its strides are 0, and its dtype has at most 8 bytes. An operand
  * with PACKED was packed through bp.pack, in a layout that the plugin defines (pack.h; since 0.3).
- * Its rank is at least 2, strides[0] is its size in bytes from the operand's offset on, strides[1]
+ * Its rank is at least 2. strides[0] is its size in bytes from the operand's offset on, strides[1]
  * identifies the layout, and the other strides are 0. A packed operand is fully aligned and has
  * elements, and no output aliases it. All executions of a plan use the same packed view. */
 #define BP_DESC_IMMEDIATE 1
@@ -44,7 +44,8 @@ typedef struct bp_tensor_desc {
   uint8_t alignment_log2;
   uint16_t flags; /* BP_DESC_* */
   /* For an output, 1 + the index of the first input that has the same start, strides and dtype.
-   * Later inputs may be identical, too. The value 0 means that the output overlaps no input. */
+   * Later inputs may also be identical to the output. The value 0 means that the output overlaps no
+   * input. */
   uint16_t alias;
   int64_t shape[BP_MAX_RANK];
   int64_t strides[BP_MAX_RANK];

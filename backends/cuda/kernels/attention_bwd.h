@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// attention_bwd with matrix units. The weights are computed again from the scores and their logsumexp (Dao,
-// FlashAttention-2, 2023). One kernel computes the gradients of a tile of keys and values from all queries, and another
-// one the gradients of a tile of queries from all keys, so that no sums of different groups are added. Each warp
-// processes 16 rows of the tile. Weights and gradients of scores are rounded to 16 bits for products. Operands may have
-// any strides.
+// The operator `attention_bwd` with matrix units. The kernels compute the weights again from the scores and their
+// logsumexp (Dao, FlashAttention-2, 2023). In one kernel, a group computes the gradients of a tile of keys and values
+// from all queries. In another kernel, a group computes the gradients of a tile of queries from all keys. No kernel
+// adds sums of different groups. Each warp processes 16 rows of the tile. Weights and gradients of scores are rounded
+// to 16 bits for products. Operands may have any strides.
 #include "attention_bwd_tile.h"
 
-// Copies kRows rows from `first` on to shared memory. Elements past the last row or column become 0.
+// Copies kRows rows of a head, from row `first` on, to offset `to` of shared memory. Elements past the last row or
+// column become 0.
 template <int kDepth, int kRows, class Copies>
 SIMT_INLINED void load_rows(Copies& copies, SIMT_LOCAL u8* memory, u32 to, const Head& head, u32 first, u32 rows,
                             u32 depth) {
@@ -28,7 +29,7 @@ SIMT_INLINED void load_rows(Copies& copies, SIMT_LOCAL u8* memory, u32 to, const
   }
 }
 
-// Sets `out` to the products of the warp's 16 rows at `left` with the rows at `right`.
+// Sets `out` to the dot products of the warp's 16 rows at `left` with the rows at `right`.
 template <int kDepth, int kTiles>
 SIMT_INLINED void multiply_rows(float (&out)[kTiles][4], SharedAt left, SharedAt right) {
   const u32 row_bytes = kDepth * 2;
@@ -46,7 +47,7 @@ SIMT_INLINED void multiply_rows(float (&out)[kTiles][4], SharedAt left, SharedAt
     }
   }
 }
-// Adds the products of the warp's factors, rounded to 16 bits, with the columns of the rows at `right`.
+// Adds to `sums` the matrix product of the warp's factors, rounded to 16 bits, and the rows at `right`.
 template <int kDepth, int kTiles>
 SIMT_INLINED void add_columns(float (&sums)[kDepth / 8][4], float (&factors)[kTiles][4], SharedAt right) {
   const u32 place = place_of<kDepth>(warp_lane() % 16u, warp_lane() / 16u);
@@ -63,7 +64,7 @@ SIMT_INLINED void add_columns(float (&sums)[kDepth / 8][4], float (&factors)[kTi
   }
 }
 
-// Computes the sum of dy y of each row. A warp processes a row.
+// Computes the sum of dy * y over each row of dy and y. Each warp processes one row.
 MMA_KERNEL(attention_bwd_sums, ATTENTION_BWD_THREADS, 1)
 (Pointer dy, Pointer, Pointer, Pointer, Pointer y, Pointer, Pointer, Pointer, Pointer, Pointer, Pointer sums,
  const BwdParams p) {
@@ -107,7 +108,8 @@ SIMT_INLINED void backward_keys(SIMT_LOCAL u8* memory, Pointer dy, Pointer q, Po
   const u32 first_query = p.causal == 0 || (i64)first_key <= ahead ? 0u : (u32)((i64)first_key - ahead);
   const u32 first_step = first_query / kStep * kStep;
   const u32 steps = first_step < p.queries ? (p.queries - first_step + kStep - 1u) / kStep : 0u;
-  // Copies the queries and their gradients for a step of all heads. The steps alternate between two places.
+  // Copies the rows of q and dy of a step. `step` counts the steps of all heads. Successive steps alternate between
+  // two places in shared memory.
   const auto load = [&](u32 step) {
     if (step >= steps * p.repeats) return;
     const u32 repeat = step / steps, first = first_step + (step - repeat * steps) * kStep;
@@ -135,7 +137,7 @@ SIMT_INLINED void backward_keys(SIMT_LOCAL u8* memory, Pointer dy, Pointer q, Po
       copies.commit();
       const u32 queries = stages + step % 2u * stage_bytes, gradients = queries + kStep * kDepth * 2;
       SIMT_LOCAL const float* numbers = all_numbers + step % 2u * (2 * kStep);
-      // The last key of the tile is visible to the first query of the step.
+      // True if the masks hide no key of the tile from any query of the step. The first query sees the fewest keys.
       const bool is_plain =
           p.mask_kind == SIMT_MASK_NONE && (p.causal == 0 || (i64)first_key + (i64)kRows - 1 <= ahead + (i64)first);
       float weights[kTiles][4], slopes[kTiles][4];
@@ -211,7 +213,7 @@ SIMT_INLINED void backward_queries(SIMT_LOCAL u8* memory, Pointer dy, Pointer q,
   // The number of keys that all queries of the tile see.
   const i64 seen_by_all = ahead + (i64)first_query + 1;
   const u32 plain_end = p.causal == 0 || seen_by_all >= (i64)p.keys ? p.keys : seen_by_all <= 0 ? 0u : (u32)seen_by_all;
-  // Copies the keys and values of a step. The steps alternate between two places.
+  // Copies the keys and values of a step. Successive steps alternate between two places in shared memory.
   const auto load = [&](u32 first) {
     if (first >= end) return;
     const u32 keys = stages + first / kStep % 2u * stage_bytes;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The parts that the kernels of attention_bwd have in common: operands, weights, and the scales of gradients of scores.
+// Code that the kernels of `attention_bwd` share: operands, weights, and the scales of gradients of scores.
 #pragma once
 #include "warp_mma.h"
 
@@ -26,8 +26,10 @@ SIMT_INLINED Head head_of(const BwdParams& p, Pointer base, int operand, u32 bat
           strides.element, (p.words >> operand & 1u) != 0};
 }
 
-// Gradients of scores may be small, and f16 has a small range. A row of them has a common power of two, which is at
-// least that of its greatest element so far. The element then has the exponent WeightUnit::kShift.
+// Gradients of scores may be small, and f16 has a small range. scale_row therefore multiplies a row by a power of
+// two, so that the greatest magnitude of the row so far is about 2^kShift (WeightUnit). `exponent` is the exponent
+// field of this greatest magnitude as f32; it never decreases. Returns the factor by which the caller multiplies
+// earlier sums of the row.
 enum { kLeastExponent = 32, kGreatestExponent = 254 };
 template <int kTiles>
 SIMT_INLINED float scale_row(float (&row)[kTiles][4], int at, u32& exponent) {
@@ -44,13 +46,13 @@ SIMT_INLINED float scale_row(float (&row)[kTiles][4], int at, u32& exponent) {
   MMA_UNROLL for (int n = 0; n < kTiles; ++n) { MMA_UNROLL for (int i = 0; i < 2; ++i) row[n][at + i] *= factor; }
   return grown < 127u ? float_of_bits((127u - grown) << 23) : 0.0f;
 }
-// Returns the factor that sums of a scaled row need.
+// Returns the factor that undoes the scale of a row's sums.
 SIMT_INLINED float unscaled(u32 exponent) {
   return WeightUnit<SIMT_T>::kShift == 0 ? 1.0f : float_of_bits((exponent - WeightUnit<SIMT_T>::kShift) << 23);
 }
 
-// Returns the weight of a key for a query: e^(score - logsumexp), or 0 if a mask hides the key. `mask` is that of the
-// head.
+// Returns the weight of a key for a query: e^(score - logsumexp), or 0 if a mask hides the key. `mask` points to the
+// mask of the head.
 SIMT_INLINED float weight_of(const BwdParams& p, SIMT_GLOBAL const u8* mask, float score, u32 query, u32 key,
                              float logsumexp) {
   if (query >= p.queries || key >= p.keys) return 0.0f;
@@ -69,11 +71,12 @@ SIMT_INLINED float weight_of(const BwdParams& p, SIMT_GLOBAL const u8* mask, flo
   }
   return power_of_two((score - logsumexp) * LOG2_E);
 }
-// Returns the weight of a key that no mask hides. The logsumexp of a row without weights is inf.
+// Returns the weight of a key that no mask hides. The logsumexp of a row without weights is inf, so its weights are
+// 0.
 SIMT_INLINED float plain_weight_of(const BwdParams& p, float score, float logsumexp) {
   return power_of_two(multiply_add(score, p.scale, -logsumexp) * LOG2_E);
 }
-// Returns the logsumexp of a row, or inf if all its weights are 0.
+// Returns the logsumexp `given`, or inf if the row does not exist or all its weights are 0.
 SIMT_INLINED float logsumexp_of(float given, bool is_row) {
   return is_row && given != -infinity() ? given : infinity();
 }
@@ -82,7 +85,8 @@ SIMT_INLINED SIMT_GLOBAL const u8* mask_of(const BwdParams& p, Pointer mask, u32
   return at_offset<u8>(mask, p.offsets[kBwdMask]) + (p.mask_kind == SIMT_MASK_ADDED ? at * 2 : at);
 }
 
-// Stores the warp's 16 rows of a gradient. `factors` are those of the lane's two rows.
+// Stores the warp's 16 rows of a gradient. The sums of the lane's two rows are multiplied by factors[0] and
+// factors[1].
 template <int kDepth>
 SIMT_INLINED void store_rows(const BwdParams& p, Pointer base, int operand, u32 batch, u32 head, u32 first, u32 rows,
                              u32 depth, float (&sums)[kDepth / 8][4], const float (&factors)[2]) {

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// attention_bwd with products of warpgroups, in the same two kernels as attention_bwd.h. A group has two warpgroups,
-// each of which processes 64 rows of the tile. Rows of dy, q, k and v are contiguous and begin at multiples of 16
-// bytes. The exponentials of a step run beside the products of gradients and values, and the gradients of its scores
-// beside the products of its weights.
+// The operator `attention_bwd` with products of warpgroups. As in attention_bwd.h, one kernel computes dk and dv, and
+// another kernel computes dq. A group has two warpgroups, each of which processes 64 rows of the tile. Rows of dy, q,
+// k and v are contiguous and begin at multiples of 16 bytes. While the products of dy with the values run, the
+// threads compute the exponentials of the step. In the kernel for dk and dv, the threads compute the gradients of the
+// scores while the products with the weights run.
 #include "warpgroup_rows.h"
 
 #include "attention_bwd_tile.h"
 
-// Copies kRows rows from `first` on to lines of shared memory. Elements past the last row or column become 0.
+// Copies kRows rows of a head, from row `first` on, to lines of shared memory (warpgroup_mma.h). Elements past the
+// last row or column become 0.
 template <int kDepth, int kRows, class Copies>
 SIMT_INLINED void copy_lines(Copies& copies, SharedAt to, const Head& head, u32 first, u32 rows, u32 depth) {
   enum { kParts = kDepth / 8, kStep = ATTENTION_BWD_GROUP_THREADS / kParts };
@@ -20,7 +22,7 @@ SIMT_INLINED void copy_lines(Copies& copies, SharedAt to, const Head& head, u32 
   }
 }
 
-// Begins the products of the warpgroup's 64 of kRows rows at `left` with 64 rows at `right`.
+// Begins the products of the warpgroup's 64 rows, of the kRows rows at `left`, with the 64 rows at `right`.
 template <int kDepth, int kRows, class Products>
 SIMT_INLINED void multiply_lines(Products& products, SharedAt left, SharedAt right) {
   const SharedAt own = left + warpgroup() * (WARPGROUP_ROWS * 128);
@@ -29,7 +31,7 @@ SIMT_INLINED void multiply_lines(Products& products, SharedAt left, SharedAt rig
                       right + (s / 4 * (64 * 128) + s % 4 * WARPGROUP_STEP(false)), s != 0);
   }
 }
-// Rounds multiples of the factors to fragments.
+// Multiplies the factors by `multiple`, rounds the products to 16 bits and packs them as fragments.
 SIMT_INLINED void round_factors(u32 (&out)[4][4], float (&factors)[8][4], float multiple) {
   MMA_UNROLL for (int s = 0; s < 4; ++s) {
     MMA_UNROLL for (int i = 0; i < 4; ++i) {
@@ -89,7 +91,8 @@ SIMT_INLINED void backward_group_keys(SIMT_LOCAL u8* memory, Pointer dy, Pointer
   };
   load_next(0);
 
-  RowProducts<SIMT_T, kStep, kDepth> of_values, of_keys;  // scores and dv, gradients of weights and dk
+  // of_values contains scores and dv. of_keys contains gradients of weights, and dk.
+  RowProducts<SIMT_T, kStep, kDepth> of_values, of_keys;
   of_values.start();
   of_keys.start();
   u32 exponents[2] = {kLeastExponent, kLeastExponent};
@@ -112,7 +115,7 @@ SIMT_INLINED void backward_group_keys(SIMT_LOCAL u8* memory, Pointer dy, Pointer
       of_values.wait_behind();
       of_values.hold_scores();
       SIMT_LOCAL const float* numbers = all_numbers + step % 2u * (2 * kStep);
-      // The last key of the tile is visible to the first query of the step.
+      // True if the masks hide no key of the tile from any query of the step. The first query sees the fewest keys.
       const bool is_plain =
           p.mask_kind == SIMT_MASK_NONE && (p.causal == 0 || (i64)first_key + (i64)kRows - 1 <= ahead + (i64)first);
       MMA_UNROLL for (int n = 0; n < kTiles; ++n) {
@@ -183,7 +186,7 @@ SIMT_INLINED void backward_group_queries(SIMT_LOCAL u8* memory, Pointer dy, Poin
   const SharedAt stages = gradients + kRows * kDepth * 2;
   const u32 heads = p.groups * p.repeats, unit = group_id() / p.tiles;
   const u32 tile = group_id() - unit * p.tiles;
-  // The last tiles of a causal mask see the most keys, so they begin first.
+  // With a causal mask, the last tiles see the most keys, so these tiles begin first.
   const u32 first_query = (p.causal != 0 ? p.tiles - 1u - tile : tile) * kRows;
   const u32 batch = unit / heads, head = unit - batch * heads;
   SharedCopies<64> copies;
@@ -203,7 +206,8 @@ SIMT_INLINED void backward_group_queries(SIMT_LOCAL u8* memory, Pointer dy, Poin
     row_logsumexp[h] = logsumexp_of(at_offset<float>(logsumexp, p.offsets[kBwdLogsumexp])[at], own[h] < p.queries);
     row_sums[h] = at_offset<float>(sums, p.offsets[kBwdSums])[(u64)(batch * heads + head) * p.queries + query];
   }
-  // The number of keys that the last query of the tile sees, and the number that all its queries see.
+  // `end` is the number of keys that the last query of the tile sees. `plain_end` is the number of keys that all its
+  // queries see.
   const u32 last = smaller(first_query + kRows, p.queries) - 1u;
   const i64 ahead = p.causal == 1 ? (i64)p.keys - (i64)p.queries : 0, seen = ahead + (i64)last + 1;
   const u32 end = p.causal == 0 || seen >= (i64)p.keys ? p.keys : seen <= 0 ? 0u : (u32)seen;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// attention with matrix units, in one pass over keys and values (Dao, FlashAttention-2, 2023). A group has four warps
-// and processes a tile of rows. Each warp processes one or two fragments of 16 rows with all keys of a step and all
-// columns of v. Scores, sums and weighted values stay in registers in f32. The weights are rounded to 16 bits for the
-// product with v, but their sum is that of the weights in f32.
+// The operator `attention` with matrix units, in one pass over keys and values (Dao, FlashAttention-2, 2023). A group
+// has four warps and processes a tile of rows. Each warp processes one or two fragments of 16 rows with all keys of a
+// step and all columns of v. Scores, sums and weighted values stay in registers in f32. The weights are rounded to 16
+// bits for the product with v. Their sum is computed from the f32 weights.
 #include "warp_mma.h"
 
 #include "device/math.h"
@@ -22,10 +22,10 @@ SIMT_INLINED void attend(SIMT_LOCAL u8* memory, Pointer y, Pointer logsumexp, Po
     kRows = ATTENTION_MMA_ROWS(kFragments),
     kStages = ATTENTION_MMA_STAGES(kDepth),
     kKeys = ATTENTION_MMA_KEYS(kDepth, kFragments),
-    kSteps = kDepth / 16,  // products of 16 elements of a query
+    kSteps = kDepth / 16,  // products per score, each of 16 elements of a query
     kKeyTiles = kKeys / 8,
     kColumnTiles = kDepth / 8,
-    kKeepsQueries = kDepth == 64 || kFragments == 1  // in registers
+    kKeepsQueries = kDepth == 64 || kFragments == 1  // true if the queries stay in registers
   };
   const AttentionParams& o = p.operands;
   const u32 step_bytes = kKeys * kDepth * 2;
@@ -58,9 +58,10 @@ SIMT_INLINED void attend(SIMT_LOCAL u8* memory, Pointer y, Pointer logsumexp, Po
   }
   const float factor = (kMasked ? 1.0f : o.scale) * LOG2_E;
   const u32 own_rows = warp() * (kFragments * 16u);
-  // The keys before `least_end` are permitted for all rows of the warp.
+  // The causal mask permits the keys before `least_end` for all rows of the warp.
   const u32 least_end = causal_end(o, tile.one_head ? tile.first_row + own_rows : 0u);
-  // The lane has pairs of keys of each step, 8 keys apart, or adjacent keys if there is a mask.
+  // The first key of the lane in each step. A lane has pairs of keys that are 8 keys apart or, if there is a mask,
+  // kKeys / 4 adjacent keys.
   const u32 first_own = kMasked ? warp_lane() % 4u * (kKeys / 4u) : warp_lane() % 4u * 2u;
 
   const bool is_bool = o.mask_kind == SIMT_MASK_BOOL;
@@ -76,8 +77,8 @@ SIMT_INLINED void attend(SIMT_LOCAL u8* memory, Pointer y, Pointer logsumexp, Po
     }
   }
 
-  // The places of the lane's rows in loads of fragments. The lane's part is 0 or 1, so that a later part i changes a
-  // place to place ^ 16 i.
+  // The offsets (place_of) of the row and part that the lane passes to loads of fragments. The lane's part is 0 or 1.
+  // The offset of the part that is i parts later, where i is even, is therefore place ^ 16 * i.
   const u32 row_bytes = kDepth * 2;
   const u32 query_place = place_of<kDepth>(own_rows + warp_lane() % 16u, warp_lane() / 16u);
   const u32 key_place = place_of<kDepth>(warp_lane() / 16u * 8u + warp_lane() % 8u, warp_lane() / 8u % 2u);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// attention of few rows with matrix units. The keys of a tile of 16 rows are divided into parts. A group computes the
-// weighted values of one part, and another kernel adds the parts of a row. Each of the four warps of a group processes
-// a quarter of the keys of each step. The order of all sums depends on the shapes and on the device only.
+// The operator `attention` for few rows, with matrix units. The keys of a tile of 16 rows are divided into parts. A
+// group computes the weighted values of one part, and another kernel adds the parts of a row. Each of the four warps
+// of a group processes a quarter of the keys of each step. The order of all sums depends on the shapes and on the
+// device only.
 
 template <int kDepth, bool kMasked>
 SIMT_INLINED void attend_part(SIMT_LOCAL u8* memory, Pointer partial, Pointer q, Pointer k, Pointer v, Pointer mask,
@@ -111,7 +112,8 @@ SIMT_INLINED void attend_part(SIMT_LOCAL u8* memory, Pointer partial, Pointer q,
   copies.template wait<0>();
   group_barrier();
 
-  // The warps add their sums. The memory has the weighted values of each warp, and then the state of each row.
+  // The warps add their sums through shared memory. `sums` contains the weighted values of each warp and row.
+  // `warp_states` contains the greatest score and the sum of weights of each warp and row.
   SIMT_LOCAL float* sums = (SIMT_LOCAL float*)memory;
   SIMT_LOCAL float* warp_states = sums + kWarps * kRows * kPitch;
   MMA_UNROLL for (int h = 0; h < 2; ++h) {
@@ -161,7 +163,7 @@ ATTENTION_PART_KERNEL(attention_part_64_masked, 64, true)
 ATTENTION_PART_KERNEL(attention_part_128, 128, false)
 ATTENTION_PART_KERNEL(attention_part_128_masked, 128, true)
 
-// Adds the parts of a row. A group processes one row, and each thread one column.
+// Adds the parts of a row. A group processes one row, and each thread processes one column.
 MMA_KERNEL(attention_join, ATTENTION_MMA_THREADS, 1)
 (Pointer y, Pointer logsumexp, Pointer partial, const AttentionMmaParams p) {
   const AttentionParams& o = p.operands;
@@ -192,8 +194,8 @@ MMA_KERNEL(attention_join, ATTENTION_MMA_THREADS, 1)
   }
 }
 
-// Adds the parts of a row like attention_join. A step loads the numbers of 32 parts at once, because loads in sequence
-// need more time than the parts.
+// Adds the parts of a row like attention_join. A step loads the numbers of 32 parts at once. attention_join loads one
+// part after another, which takes longer than the computation of the parts.
 MMA_KERNEL(attention_join_steps, ATTENTION_MMA_THREADS, 1)
 (Pointer y, Pointer logsumexp, Pointer partial, const AttentionMmaParams p) {
   enum { kStep = 32 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The parts that the kernels of attention with matrix units have in common: tiles of rows, places in shared memory, and
+// Code that the kernels of `attention` with matrix units share: tiles of rows, places in shared memory, and
 // arithmetic of weights.
 #pragma once
 #include "warp_mma.h"
@@ -17,7 +17,7 @@ typedef SIMT_GLOBAL const Element* Elements;
 #define LOG2_E 1.44269504088896340736f
 
 // Weights are multiplied by 2^kShift, which the division by their sum cancels. Without the factor, weights that are
-// small parts of the largest weight would be subnormal in f16.
+// much smaller than the largest weight would be subnormal in f16.
 template <class T>
 struct WeightUnit;
 template <>
@@ -45,7 +45,7 @@ SIMT_FN float power_of_two(float x) {
   return out;
 }
 SIMT_FN float larger(float a, float b) { return fmaxf(a, b); }
-// lane() and subgroup() divide by a number that nvcc does not know.
+// These functions replace lane() and subgroup(), which divide by a number that nvcc does not know at compile time.
 SIMT_FN u32 warp_lane() { return local_id() % 32u; }
 SIMT_FN u32 warp() { return local_id() / 32u; }
 template <class T>
@@ -60,7 +60,7 @@ SIMT_FN float number_of<F16>(u16 bits) {
 }
 #endif
 
-// Rows of q that a group computes. They belong to one unit.
+// Rows of q that a group computes. All rows of a tile belong to one unit.
 struct Tile {
   u32 unit;
   u32 batch, head, group;  // `head` is the first head of the unit
@@ -78,14 +78,14 @@ SIMT_INLINED Tile tile_of(const AttentionMmaParams& p, u32 index, u32 rows) {
   out.batch = unit / batch_units;
   out.head = (unit - out.batch * batch_units) * p.unit_heads;
   out.group = out.head / p.operands.repeats;
-  // The last tiles of a causal mask see the most keys, so they begin first.
+  // With a causal mask, the last tiles see the most keys, so these tiles begin first.
   out.first_row = (p.operands.causal != 0 ? p.unit_tiles - 1u - step : step) * rows;
   out.rows = p.unit_heads * p.operands.queries;
   out.one_head = p.unit_heads == 1u;
   return out;
 }
 
-// A query of one of the heads of a unit.
+// The head and the query to which a row of a unit belongs. `repeat` is the number of the head within the unit.
 struct Row {
   u32 repeat, query;
 };
@@ -95,7 +95,7 @@ SIMT_INLINED Row row_of(const AttentionMmaParams& p, const Tile& tile, u32 row) 
   out.query = row - out.repeat * p.operands.queries;
   return out;
 }
-// Returns the number of keys that the causal mask permits.
+// Returns the number of keys that the causal mask permits for `query`.
 SIMT_INLINED u32 causal_end(const AttentionParams& p, u32 query) {
   if (p.causal == 0) return p.keys;
   const i64 ahead = p.causal == 1 ? (i64)p.keys - (i64)p.queries : 0, end = ahead + (i64)query + 1;
@@ -105,30 +105,30 @@ SIMT_INLINED i64 position(const AttentionStrides& strides, u32 batch, u32 head, 
   return strides.batch * batch + strides.head * head + strides.row * row;
 }
 
-// Returns the bytes from the start of a tile in shared memory to 8 elements of a row. The order of the elements
-// differs between rows, so that the loads of fragments access all banks.
+// Returns the offset in bytes, in a tile in shared memory, of the elements 8 * part to 8 * part + 7 of a row. The
+// order of these parts differs between rows, so that the loads of fragments access all banks.
 template <int kDepth>
 SIMT_INLINED u32 place_of(u32 row, u32 part) {
   return row * (kDepth * 2u) + ((part ^ (row & 7u)) << 4);
 }
 
-// Returns the bytes from the start of tiles of kRows rows to 8 elements of a row. Each 64 elements of the rows of a
-// tile are lines of warpgroup_mma.h.
+// Returns the offset in bytes, in successive tiles of kRows rows, of the elements 8 * part to 8 * part + 7 of a row.
+// Each block of 64 columns of a tile is stored as the lines that warpgroup_mma.h describes.
 template <int kDepth, int kRows>
 SIMT_INLINED u32 place_in_lines(u32 row, u32 part) {
   return row / kRows * (kRows * kDepth * 2u) + part / 8u * (kRows * 128u) + row % kRows * 128u +
          (((part ^ row) & 7u) << 4);
 }
 
-// Returns where the key `r` of a step of kKeys keys is stored if there is a mask. In the fragments of scores, each lane
-// then has kKeys / 4 adjacent keys, and loads their mask at once.
+// Returns the row of shared memory that contains key `r` of a step of kKeys keys if there is a mask. In the fragments
+// of scores, each lane then has kKeys / 4 adjacent keys, and loads their mask at once.
 template <int kKeys>
 SIMT_INLINED u32 slot_of(u32 r) {
   const u32 own = kKeys / 4u;
   return r % own / 2u * 8u + r / own * 2u + r % 2u;
 }
 
-// The mask of a lane's keys of a step, for one row: bytes, or pairs of 16-bit numbers.
+// The mask of a lane's keys of a step, for one row. Each key has one byte (bool) or one 16-bit number.
 template <int kKeys>
 struct MaskWords {
   enum { kOwn = kKeys / 4 };
@@ -173,7 +173,7 @@ SIMT_INLINED void apply_mask(float (&scores)[kTiles][4], int at, const MaskWords
   }
 }
 
-// A thread copies the same 8 elements of several rows.
+// The shape of a group's copies. A thread copies the same 8 columns of every kStep-th row.
 template <int kDepth>
 struct Loader {
   enum { kParts = kDepth / 8, kStep = ATTENTION_MMA_THREADS / kParts };
@@ -191,7 +191,8 @@ SIMT_INLINED Stream<kDepth> stream_of(Elements from, i64 stride, u32 first, u32 
   const u32 part = local_id() % Loader<kDepth>::kParts, row = first + local_id() / Loader<kDepth>::kParts;
   return {from + (stride * row + part * 8u), stride, rows, depth};
 }
-// Copies the kKeys rows from `first` on, which is the next step. Elements past the last row or column become 0.
+// Copies the next step, which consists of the kKeys rows from `first` on. Elements past the last row or column become
+// 0.
 template <int kDepth, int kKeys, bool kMasked, class Copies>
 SIMT_INLINED void load_step(Copies& copies, SharedAt to, Stream<kDepth>& stream, u32 first) {
   const u32 part = local_id() % Loader<kDepth>::kParts, row = local_id() / Loader<kDepth>::kParts;
@@ -231,7 +232,7 @@ SIMT_INLINED float row_sum(float own) {
   return own;
 }
 // Replaces the scores of a row, which are elements `at` and `at + 1` of each tile, with weights. Returns the factor
-// by which the caller multiplies earlier weights.
+// by which the caller multiplies the weighted values of earlier steps.
 template <int kTiles>
 SIMT_INLINED float weigh(float (&scores)[kTiles][4], int at, float factor, RowState& state) {
   float own = state.greatest;
@@ -253,7 +254,8 @@ SIMT_INLINED float weigh(float (&scores)[kTiles][4], int at, float factor, RowSt
   state.sum = multiply_add(state.sum, correction, sum);
   return correction;
 }
-// Returns the logarithm of the sum of weights, of which `sum` is a multiple.
+// Returns the logsumexp of a row. `sum` is the sum of the row's weights relative to the greatest score, times
+// 2^kShift.
 SIMT_INLINED float logarithm_of(float greatest, float sum, float scale) {
   if (sum == 0.0f) return -infinity();
   return greatest * scale + log_f32(sum / (float)(1u << WeightUnit<SIMT_T>::kShift));

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// attention with products of warpgroups. A group has several warpgroups, each of which processes 64 rows with all keys
-// of a step and all columns of v. Several steps of keys and values are in shared memory.
+// The operator `attention` with products of warpgroups. A group has several warpgroups, each of which processes 64
+// rows with all keys of a step and all columns of v. Several steps of keys and values are in shared memory.
 //
-// The warpgroups begin their products in turns. While the products of one run, another one computes weights. In its
-// turn, a warpgroup begins the scores of a step and the weighted values of the previous step. Then it passes the turn,
-// which also tells the others that its copies have arrived, and begins its part of the copies of a later step.
+// The warpgroups begin their products in turns. While the products of one warpgroup run, another warpgroup computes
+// weights. In its turn, a warpgroup begins the products for the scores of a step and for the weighted values of the
+// previous step. Then it passes the turn to the next warpgroup, and begins its part of the copies of a later step.
+// Passing the turn also means that the warpgroup's copies have arrived.
 #include "warpgroup_rows.h"
 
 #include "device/math.h"
@@ -16,14 +17,14 @@
 #include "attention_tile.h"
 
 // The keys or values of a head, in tiles of kRows rows. A warpgroup copies its part of each step, and a thread copies
-// the same 8 elements of several rows.
+// the same 8 columns of several rows.
 template <int kDepth, int kGroups, int kKeys, int kRows, bool kMasked>
 struct GroupStream {
   enum { kParts = kDepth / 8, kOwnRows = kKeys / kGroups, kStep = WARPGROUP / kParts };
   Elements at;
   i32 left;  // rows from the thread's first row of the next step to the last row
 
-  // Begins with the first step of a head.
+  // Sets the source of the first step, which begins at the first row of a head.
   SIMT_INLINED void start(Elements from, i64 stride, u32 rows, u32 depth) {
     const u32 part = local_id() % kParts, row = first_row();
     at = from + (stride * row + part * 8u);
@@ -35,7 +36,8 @@ struct GroupStream {
     const u32 part = local_id() % kParts, row = first_row(), place = place_in_lines<kDepth, kRows>(row, part);
     Elements from = at;
     MMA_UNROLL for (int r = 0; r < kOwnRows; r += kStep) {
-      // The parts of the warpgroups begin at multiples of a tile or end in the same tile.
+      // Without a mask, a warpgroup's rows of a step either begin at a multiple of a tile or lie within one tile. Row
+      // r is therefore r * 128 bytes after the first row.
       const u32 masked_place = place_in_lines<kDepth, kRows>(slot_of<kKeys>(row + r), part);
       copies.add(to + (kMasked ? masked_place : place + r * 128), (SIMT_GLOBAL const u8*)from, r < left ? 16u : 0u);
       from += stride * kStep;
@@ -48,8 +50,8 @@ struct GroupStream {
   SIMT_INLINED u32 first_row() const { return warpgroup() * kOwnRows + local_id() % WARPGROUP / kParts; }
 };
 
-// Replaces the scores of a row with weights like `weigh`. The greatest score remains if that increases the weights by a
-// factor of at most 2^kGrowth.
+// Replaces the scores of a row with weights like `weigh`. Keeps the previous greatest score if no weight then exceeds
+// 2^kGrowth, relative to that score.
 template <int kTiles, int kGrowth>
 SIMT_INLINED float weigh_row(float (&scores)[kTiles][4], int at, float factor, RowState& state) {
   float even = scores[0][at], odd = scores[0][at + 1];
@@ -75,7 +77,8 @@ SIMT_INLINED float weigh_row(float (&scores)[kTiles][4], int at, float factor, R
   return correction;
 }
 
-// Lane c of the 4 lanes of a row gives word c of 4 tiles, and receives all words of tile c.
+// Transposes words among the 4 lanes of a row. Lane c begins with word c of the tiles 0 to 3, and ends with the words
+// 0 to 3 of tile c.
 SIMT_INLINED void exchange(u32 (&words)[4]) {
   MMA_UNROLL for (int far = 1; far < 4; far *= 2) {
     const bool is_upper = (warp_lane() & far) != 0;
@@ -97,7 +100,7 @@ SIMT_INLINED void attend_in_turns(SIMT_LOCAL u8* memory, Pointer y, Pointer logs
     kKeyTiles = kKeys / 8,
     kColumnTiles = kDepth / 8,
     kParts = kDepth / 8,
-    kSteps = kDepth / 16,  // products of 16 elements of a query
+    kSteps = kDepth / 16,  // products per score, each of 16 elements of a query
     kStepBytes = kKeys * kDepth * 2
   };
   static_assert(kStages == 4 || (kStages == 3 && kGroups == 2), "a stage would be overwritten while products read it");
@@ -119,7 +122,8 @@ SIMT_INLINED void attend_in_turns(SIMT_LOCAL u8* memory, Pointer y, Pointer logs
     Elements at = all_queries + (position(o.q, tile.batch, tile.head + row.repeat, row.query) + part * 8u);
     copies.add(queries + place_in_lines<kDepth, kRows>(r, part), (SIMT_GLOBAL const u8*)at, inside ? 16u : 0u);
   }
-  // The bytes from the stage of the next keys to that of keys `ahead` steps later.
+  // `stage` is the offset in bytes of the stage of the current step. stage_of(ahead) is the offset of the stage
+  // `ahead` steps later; the stages repeat after kStages steps.
   u32 stage = 0;
   const auto stage_of = [&](u32 ahead) {
     const u32 at = stage + ahead * kStepBytes;
@@ -131,11 +135,12 @@ SIMT_INLINED void attend_in_turns(SIMT_LOCAL u8* memory, Pointer y, Pointer logs
                   o.depth);
   next_values.start(at_offset<Element>(v, o.offsets[4]) + position(o.v, tile.batch, tile.group, 0), o.v.row, o.keys,
                     o.value_columns);
-  // Copies the next keys to the stage `ahead` steps later, and the values of the step before to the stage before.
+  // load_keys copies the next keys to the stage `ahead` steps later. load_values copies the next values, which are
+  // one step behind the keys, to the stage before that stage.
   const auto load_keys = [&](u32 ahead) { next_keys.load(copies, keys + stage_of(ahead), o.k.row); };
   const auto load_values = [&](u32 ahead) { next_values.load(copies, values + stage_of(ahead - 1u), o.v.row); };
-  // With 3 stages, the first warpgroup copies one step less ahead, because the products of the last warpgroup may still
-  // read the stage.
+  // With 3 stages, the first warpgroup copies 1 instead of 2 steps ahead, because the products of the last warpgroup
+  // may still read the stage.
   const u32 ahead = kStages == 4 || own != 0 ? 2u : 1u;
   load_keys(0);
   if (ahead == 2u) {
@@ -150,9 +155,10 @@ SIMT_INLINED void attend_in_turns(SIMT_LOCAL u8* memory, Pointer y, Pointer logs
   u32 weights[kKeys / 16][4];
   float corrections[2];
   const float scale = kMasked ? 1.0f : o.scale, factor = scale * LOG2_E;
-  // The lane has pairs of keys of each step, 8 keys apart, or adjacent keys if there is a mask.
+  // The first key of the lane in each step. A lane has pairs of keys that are 8 keys apart or, if there is a mask,
+  // kKeys / 4 adjacent keys.
   const u32 first_own = warp_lane() % 4u * (kMasked ? kKeys / 4u : 2u);
-  // The keys before `least_end` are permitted for all rows of the warp.
+  // The causal mask permits the keys before `least_end` for all rows of the warp.
   const u32 least_end = causal_end(o, tile.one_head ? tile.first_row + own_rows : 0u);
   const bool is_bool = o.mask_kind == SIMT_MASK_BOOL;
   SIMT_GLOBAL const u8* mask_rows[kMasked ? 2 : 1];
@@ -224,7 +230,7 @@ SIMT_INLINED void attend_in_turns(SIMT_LOCAL u8* memory, Pointer y, Pointer logs
     MMA_UNROLL for (int s = 0; s < kSteps; ++s) load_matrices(
         query[kHoldsQueries ? s : 0], queries + place_in_lines<kDepth, kRows>(r, warp_lane() / 16u + 2 * s));
   }
-  // Step s has the scores of step s and the weighted values of step s - 1.
+  // Iteration s computes the scores of step s, and adds the weighted values of step s - 1.
   for_steps(count, [&](u32 step, bool is_first, bool is_last) {
     if (!is_last) load_masks(step);
     if (!is_first) wait_for_products<0>(copies);
@@ -284,7 +290,7 @@ SIMT_INLINED void attend_in_turns(SIMT_LOCAL u8* memory, Pointer y, Pointer logs
   }
 }
 
-// `shape` has warpgroups, keys and stages. `groups` groups run on a multiprocessor at once.
+// `shape` is a list: warpgroups per group, keys per step, stages. `groups` groups run on a multiprocessor at once.
 #define ATTENTION_TURN_KERNEL(name, depth, shape, holds_queries, growth, masked, groups) \
   ATTENTION_TURN_KERNEL_OF(name, depth, shape, holds_queries, growth, masked, groups)
 #define ATTENTION_TURN_KERNEL_OF(name, depth, warpgroups, keys, stages, holds_queries, growth, masked, groups)     \

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// attention without a mask, with products of warpgroups. A group has two warpgroups, each of which processes 64 rows
-// with all keys of a step and all columns of v. Keys and values of two steps are in shared memory.
+// The operator `attention` without a mask, with products of warpgroups. A group has two warpgroups, each of which
+// processes 64 rows with all keys of a step and all columns of v. Keys and values of two steps are in shared memory.
 #include "warpgroup_rows.h"
 
 #include "device/math.h"
@@ -11,14 +11,14 @@
 #include "attention_mma_params.h"
 #include "attention_tile.h"
 
-// Returns the bytes from the start of a tile of kRows rows to 8 elements of a row. Each 64 elements of the rows are
-// lines of warpgroup_mma.h. Values are tiles of 64 rows.
+// Returns the offset in bytes, in a tile of kRows rows, of the elements 8 * part to 8 * part + 7 of a row. Each block
+// of 64 columns is stored as the lines that warpgroup_mma.h describes. Values are in tiles of 64 rows.
 template <int kRows>
 SIMT_INLINED u32 line_of(u32 row, u32 part) {
   return part / 8u * (kRows * 128u) + row * 128u + (((part ^ row) & 7u) << 4);
 }
 
-// The keys or values of a head. A thread copies the same 8 elements of several rows, step by step.
+// The keys or values of a head. A thread copies the same 8 columns of several rows, step by step.
 template <int kDepth>
 struct GroupStream {
   enum { kParts = kDepth / 8, kStep = ATTENTION_GROUP_THREADS / kParts, kKeys = ATTENTION_GROUP_KEYS(kDepth) };
@@ -55,8 +55,8 @@ SIMT_INLINED void attend_group(SIMT_LOCAL u8* memory, Pointer y, Pointer logsume
     kColumnTiles = kDepth / 8,
     kParts = kDepth / 8,
     kStepBytes = kKeys * kDepth * 2,
-    // The scores of a step are computed while the values of the previous step are added. For 64 elements, the groups
-    // of a multiprocessor overlap instead.
+    // If true, the kernel computes the scores of a step while it adds the weighted values of the previous step. With
+    // 64 elements per row, the two groups of a multiprocessor overlap instead.
     kAhead = kDepth == 128
   };
   const AttentionParams& o = p.operands;
@@ -89,7 +89,7 @@ SIMT_INLINED void attend_group(SIMT_LOCAL u8* memory, Pointer y, Pointer logsume
   load_keys(0);
   if (!kAhead) load_values(0);
   copies.commit();
-  // Waits for the copies, and begins those of the next step.
+  // Waits for the copies of a step, and begins the copies of the next step.
   const auto arrive = [&](u32 step) {
     wait_for_products<0>(copies);
     group_barrier();
@@ -106,7 +106,7 @@ SIMT_INLINED void attend_group(SIMT_LOCAL u8* memory, Pointer y, Pointer logsume
   const float factor = o.scale * LOG2_E;
   const u32 own_rows = warp() * 16u, first_own = warp_lane() % 4u * 2u;
   const SharedAt own_queries = queries + warpgroup() * (WARPGROUP_ROWS * 128);
-  // The keys before `least_end` are permitted for all rows of the warp.
+  // The causal mask permits the keys before `least_end` for all rows of the warp.
   const u32 least_end = causal_end(o, tile.one_head ? tile.first_row + own_rows : 0u);
 
   const auto multiply_keys = [&](u32 step) {

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kernel that adds the sums of the splits of k for the products of tensor_product.h, in a fixed order.
+// The kernel that adds the sums of all splits of k for tensor_product.h, in a fixed order.
 #pragma once
 #include "unit_tile.h"
 
 #define COMBINED_LOADS 4  // splits whose sums a thread loads at once
 
-// Loads UNIT_COMBINED sums, which begin at a multiple of 16 bytes if `is_aligned`. Sums from `width` on are 0.
+// Loads UNIT_COMBINED sums, which begin at a multiple of 16 bytes if `is_aligned`. Sums from index `width` on become
+// 0.
 SIMT_INLINED void load_sums(float (&out)[UNIT_COMBINED], Pointer from, u32 width, bool is_aligned) {
   u32 words[UNIT_COMBINED] = {0, 0, 0, 0};
   if (is_aligned) {

@@ -3,7 +3,8 @@
 // instructions that exist since sm_90 (cp.async.bulk.tensor and mbarrier). The test driver emulates them.
 //
 // The last warp of a group is the producer: one of its threads fills slots. The other warps read and release slots. A
-// box consists of lines of 128 bytes, with the chunks of warpgroup_mma.h. Elements beyond the matrix are 0.
+// box consists of lines of 128 bytes, whose chunks are permuted as in warpgroup_mma.h. Elements beyond the matrix are
+// 0.
 #pragma once
 #include "warpgroup_mma.h"
 
@@ -16,8 +17,8 @@
 struct TensorMaps {
   EmulatedTensorMap of[2];
 };
-// The test driver passes one struct after the addresses. Maps begin at a multiple of TENSOR_MAP_ALIGNMENT in the
-// arguments, after 5 addresses and UnitParams.
+// The test driver passes one struct after the 5 addresses. `padding` moves the maps to a multiple of
+// TENSOR_MAP_ALIGNMENT in the arguments.
 struct TensorParams {
   UnitParams p;
   u64 padding[10];
@@ -32,9 +33,9 @@ struct TensorParams {
 // Until then, the destination contains NaN.
 struct EmulatedSlot {
   u32 fills, releases;      // how often the slot was filled and released
-  u32 arrivals;             // warps that have released the slot since then
+  u32 arrivals;             // warps that have released the slot in this fill
   u32 missing_bytes;        // bytes that the copies of this fill must still write
-  u32 copies, boxes[6][5];  // the copies: the operand and x, y and z of the box, and the offset of the destination
+  u32 copies, boxes[6][5];  // per copy: operand, x, y and z of the box, offset of the destination
 };
 template <int kSlots>
 struct TensorSlots {
@@ -101,8 +102,8 @@ template <class Slots>
 SIMT_FN bool is_reader(const Slots& slots) {
   return local_id() < slots.readers * 32;
 }
-// Work items of the producer cannot run while others wait. All threads of the group therefore call this before a step.
-// The producer then fills all slots that are free.
+// In emulation, the producer cannot run while other work items wait. All threads of the group therefore call this
+// function before a step, and the producer then fills all slots that are free.
 template <class Producer, class Slots>
 SIMT_FN void meet_producer(Producer& producer, Slots& slots, const UnitParams& p, const TensorMaps& maps) {
   group_barrier();
@@ -117,7 +118,7 @@ SIMT_FN void meet_producer(Producer& producer, Slots& slots, const UnitParams& p
 struct alignas(TENSOR_MAP_ALIGNMENT) TensorMaps {
   u8 of[2][TENSOR_MAP_BYTES];
 };
-// The parameters of a kernel after the addresses. TENSOR_UNPACK begins its body.
+// The parameters of a kernel after the addresses. TENSOR_UNPACK begins the body of the kernel.
 #define TENSOR_PARAMS const UnitParams p, const __grid_constant__ TensorMaps maps
 #define TENSOR_UNPACK
 
@@ -127,7 +128,7 @@ struct TensorSlots {
   SharedAt filled, released;  // a barrier of 8 bytes per slot
   u32 readers;                // warps that read each slot
 
-  // Prepares the barriers. All threads of the group call this.
+  // Prepares the barriers. All threads of the group call this function.
   SIMT_INLINED void start(u8* memory, u32 warps) {
     filled = shared_at(memory), released = filled + 8 * kSlots, readers = warps;
     if (threadIdx.x == 0) {
@@ -149,14 +150,14 @@ struct TensorSlots {
                    : "memory");
     }
   }
-  // Waits until all readers have released the slot, and begins to fill it with `bytes` bytes. The parity of the fills
-  // of a slot alternates, from 0.
+  // Waits until all readers have released the slot, and begins to fill it with `bytes` bytes. `parity` is 0 for the
+  // first fill of a slot, and alternates from fill to fill.
   SIMT_INLINED void begin(u32 slot, u32 parity, u32 bytes) {
     wait_for(released + 8 * slot, parity ^ 1);
     asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(filled + 8 * slot), "r"(bytes)
                  : "memory");
   }
-  // Copies the box at element x of line y of matrix z of an operand: 0 for a, 1 for b.
+  // Copies the box that begins at element x of line y of matrix z. `operand` is 0 for a and 1 for b.
   SIMT_INLINED void copy(u32 slot, SharedAt to, const TensorMaps& maps, u32 operand, u32 x, u32 y, u32 z) {
     asm volatile(
         "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%3, %4, %5}], "
@@ -176,7 +177,7 @@ struct TensorSlots {
   }
 };
 
-// If the thread belongs to the producer, fills all slots and returns true.
+// Returns true if the thread belongs to the producer warp. Lane 0 of this warp first fills the slots of all tiles.
 template <class Producer, class Slots>
 SIMT_INLINED bool has_produced(Producer& producer, Slots& slots, const UnitParams& p, const TensorMaps& maps) {
   if (shuffle_from(subgroup(), 0) != slots.readers) return false;
@@ -185,7 +186,7 @@ SIMT_INLINED bool has_produced(Producer& producer, Slots& slots, const UnitParam
   }
   return true;
 }
-// Returns whether the thread reads slots, if has_produced() returned false.
+// Returns whether the thread reads slots. The caller has received false from has_produced().
 template <class Slots>
 SIMT_INLINED bool is_reader(const Slots&) {
   return true;

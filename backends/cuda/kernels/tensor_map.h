@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Numbers of tensor maps that host and kernels share, and the contents of a tensor map in the test driver. The driver
-// of a GPU has a format of its own. The including file defines u32 and u64.
+// Constants of tensor maps that host and kernels share, and the contents of a tensor map in the test driver. The
+// driver of a GPU uses another format. The including file defines u32 and u64.
 #pragma once
 
 #define TENSOR_BOX 64  // elements of a line of a box
 #define TENSOR_MAP_BYTES 128
 #define TENSOR_MAP_ALIGNMENT 128
-// A matrix of lines in batches. Its elements have 2 bytes.
+// A batch of matrices. A matrix consists of lines of 2-byte elements.
 struct EmulatedTensorMap {
   u64 address;
   u64 extents[3];  // elements of a line, lines of a matrix, and matrices

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Matrix products of f16 or bf16 with the instructions of warpgroups. Tensor maps describe a and b, and one thread
-// copies whole tiles. A group computes tiles one after another, and copies those of the next tile meanwhile.
+// copies whole tiles. A group computes tiles one after another. During each tile, it already copies the operands of
+// the next tile.
 #include "tensor_combine.h"
 #include "tensor_copy.h"
 
-// Fills the slots of a group's tiles in the order in which readers use them.
+// Fills the slots with the operands of a group's tiles, in the order in which the readers need them.
 template <int kRows, int kColumns, int kSlots, bool kAcrossA, bool kAcrossB>
 struct TensorProducer {
   enum { kSlot = (kRows + kColumns) * UNIT_LINE };
@@ -35,7 +36,7 @@ struct TensorProducer {
     index += group_count();
     begin_tile(p);
   }
-  // Copies kExtent rows or columns from `first`.
+  // Copies kExtent rows of a or columns of b, from `first` on, for one step of k.
   template <bool kAcross, int kExtent, class Slots>
   SIMT_INLINED void copy(Slots& slots, SharedAt to, const TensorMaps& maps, u32 operand, u32 first, u32 batch) const {
     if constexpr (kAcross) {
@@ -49,7 +50,7 @@ struct TensorProducer {
 };
 
 // Adds the bias and applies the activation like finish(), in parts of kPart sums per thread. No thread waits for
-// others. `shared` contains kThreads * kPart sums, and `thread` is below kThreads.
+// others. `shared` has room for kThreads * kPart sums, and `thread` is below kThreads.
 template <int kThreads, int kPart, int kBlocks>
 SIMT_INLINED void finish_parts(const UnitParams& p, Pointer bias, SIMT_LOCAL u8* shared, u32 thread, u32 column,
                                float (&sums)[1][kBlocks][4]) {
@@ -108,7 +109,7 @@ SIMT_INLINED void tensor_product(const UnitParams& p, const UnitPointers& at, co
         products.add(left + i * WARPGROUP_STEP(kAcrossA), right + i * WARPGROUP_STEP(kAcrossB));
       }
       products.commit();
-      products.template wait<1>();  // the products of the last step
+      products.template wait<1>();  // waits for the products of the previous step
       if (k != begin) slots.release(last);
       last = slot;
       slot = slot + 1 == kSlots ? 0 : slot + 1;
@@ -126,8 +127,8 @@ SIMT_INLINED void tensor_product(const UnitParams& p, const UnitPointers& at, co
   }
 }
 
-// The kernels of a tile. The suffix contains the contiguous index of a and of b. The host's table of tiles
-// (runtime/units.cpp) has the same numbers.
+// The kernels of one size of tiles. The suffix names the contiguous index of a (k or m) and of b (k or n). The host's
+// table of tiles (runtime/units.cpp) has the same numbers.
 #define TENSOR_KERNEL(rows, columns, suffix, slots, part, threads, groups, across_a, across_b)           \
   MMA_KERNEL(unit_##rows##x##columns##_##suffix, threads, groups)(UNIT_ADDRESSES, TENSOR_PARAMS) {       \
     TENSOR_UNPACK;                                                                                       \

@@ -3,8 +3,8 @@
 // splits. Both launches add in a fixed order.
 #include "unit_tile.h"
 
-// Loads a fragment of 16 x 16 elements, whose first row of a or column of b is `at`, and whose first element of k is
-// 16 * `step`. `kLeft` states that the fragment is of a.
+// Loads a fragment of 16 x 16 elements of a (if `kLeft`) or b. Its first row of a or column of b is `at`, and its
+// first element of k is 16 * `step`.
 template <bool kAcross, bool kLeft>
 SIMT_INLINED void load_fragment(u32 (&out)[4], SharedAt tile, u32 at, u32 step) {
   const u32 in_eight = lane() % 8, second = lane() / 8 % 2, last = lane() / 16;
@@ -19,7 +19,7 @@ SIMT_INLINED void load_fragment(u32 (&out)[4], SharedAt tile, u32 at, u32 step) 
   }
 }
 
-// A warp computes kWarpRows x kWarpColumns of a tile.
+// A warp computes kWarpRows x kWarpColumns elements of a tile.
 template <int kRows, int kColumns, int kWarpRows, int kWarpColumns, int kStages, bool kAcrossA, bool kAcrossB>
 SIMT_INLINED void unit_product(const UnitParams& p, const UnitPointers& at, SIMT_LOCAL u8* shared) {
   enum {
@@ -53,7 +53,7 @@ SIMT_INLINED void unit_product(const UnitParams& p, const UnitPointers& at, SIMT
   u32 slot = 0, next = kStages - 1;
   for (u32 step = 0; step < steps; ++step) {
     copies.template wait<kStages - 2>();
-    group_barrier();  // all threads' copies of this step have ended, and no warp reads the slot of the last step
+    group_barrier();  // all threads' copies of this step have ended, and no warp reads the slot of the previous step
     if (step + kStages - 1 < steps) {
       const u32 k = begin + (step + kStages - 1) * UNIT_DEPTH;
       a.copy(copies, slots + next * kSlot, k);
@@ -85,8 +85,8 @@ SIMT_INLINED void unit_product(const UnitParams& p, const UnitPointers& at, SIMT
   store<kDown, 2 * kRight>(target_of(p, at, tile), row, column, sums);
 }
 
-// The kernels of a tile. The suffix contains the contiguous index of a and of b. The host's table of tiles
-// (runtime/units.cpp) has the same numbers.
+// The kernels of one size of tiles. The suffix names the contiguous index of a (k or m) and of b (k or n). The host's
+// table of tiles (runtime/units.cpp) has the same numbers.
 #define UNIT_KERNEL(rows, columns, suffix, warp_rows, warp_columns, stages, threads, groups, across_a, across_b)     \
   MMA_KERNEL(unit_##rows##x##columns##_##suffix, threads, groups)(UNIT_POINTERS) {                                   \
     MMA_SHARED(shared, (rows + columns) * UNIT_LINE * stages);                                                       \

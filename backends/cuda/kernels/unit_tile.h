@@ -33,12 +33,13 @@ SIMT_FN UnitTile tile_of(const UnitParams& p, u32 index, u32 rows, u32 columns) 
   return out;
 }
 
-// The bytes of the 8 elements from `at` that are below `end`.
+// Returns the number of bytes to copy for the 8 elements from index `at` on. Elements from index `end` on do not
+// exist.
 SIMT_FN u32 chunk_bytes(u32 at, u32 end) { return at >= end ? 0u : smaller((end - at) * 2, 16u); }
 
 // The copies of a thread for tiles of a or b. If `kAcross` is false, a line contains UNIT_BLOCK elements along k of a
-// row of a or a column of b. Otherwise it contains UNIT_BLOCK rows or columns of one k, and the next UNIT_DEPTH lines
-// contain the next rows or columns.
+// row of a or a column of b. Otherwise a line contains the elements of UNIT_BLOCK rows of a or columns of b for one
+// k. The lines of UNIT_DEPTH values of k are followed by the lines of the next UNIT_BLOCK rows or columns.
 template <bool kAcross, int kExtent, int kThreads>
 struct UnitSource {
   enum { kCopies = kExtent * 8 / kThreads, kLines = kThreads / 8, kPeriod = UNIT_DEPTH / kLines };
@@ -82,12 +83,12 @@ SIMT_INLINED UnitSource<kAcross, kExtent, kThreads> source_of(const UnitParams& 
   return out;
 }
 
-// Where a group stores its sums.
+// The matrix in which a group stores its sums: c, or the sums of a split.
 struct UnitTarget {
   Pointer base;
   i64 pitch;  // elements
   u32 rows, columns, bytes;
-  bool has_pairs, has_chunks;  // addresses of lines are multiples of two elements, or of 16 bytes
+  bool has_pairs, has_chunks;  // true if lines begin at multiples of two elements, and of 16 bytes
 };
 SIMT_FN UnitTarget target_of(const UnitParams& p, const UnitPointers& at, const UnitTile& tile) {
   UnitTarget out;
@@ -169,12 +170,14 @@ SIMT_FN float finished(const UnitParams& p, Pointer bias, u32 column, float sum)
 }
 
 // Adds the bias to the sums of a warp and applies the activation. sums[i] is a line of blocks of 16 x 8 elements, as
-// multiply_add_fragments computes them. `column` is the first column of the warp. All threads of a group call this.
+// multiply_add_fragments computes them. `column` is the first column of the warp. All threads of a group call this
+// function.
 template <int kThreads, int kDown, int kBlocks>
 SIMT_INLINED void finish(const UnitParams& p, Pointer bias, SIMT_LOCAL u8* shared, u32 column,
                          float (&sums)[kDown][kBlocks][4]) {
   if (p.bias_bytes == 0 && p.activation == 0) return;
-  // Each thread moves its sums to shared memory, because a loop over registers would repeat the code of activations.
+  // Each thread moves its sums to shared memory and loops over them. A loop over registers must be unrolled, and
+  // would repeat the code of the activation.
   group_barrier();
   SIMT_LOCAL float* const own = (SIMT_LOCAL float*)shared + local_id();
   MMA_UNROLL for (int i = 0; i < kDown * kBlocks * 4; ++i) {
@@ -188,7 +191,7 @@ SIMT_INLINED void finish(const UnitParams& p, Pointer bias, SIMT_LOCAL u8* share
     sums[i / (4 * kBlocks)][i / 4 % kBlocks][i % 4] = own[i * kThreads];
   }
 }
-// Stores the sums of a warp, whose first row and column are given.
+// Stores the sums of a warp. `row` and `column` are the warp's first row and column.
 template <int kDown, int kBlocks>
 SIMT_INLINED void store(const UnitTarget& to, u32 row, u32 column, const float (&sums)[kDown][kBlocks][4]) {
   MMA_UNROLL for (int i = 0; i < kDown; ++i) {

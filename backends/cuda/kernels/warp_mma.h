@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Functions of warps for kernels that use matrix units: copies to shared memory that continue while a warp computes,
-// loads of fragments, and products of fragments. nvcc compiles them to PTX instructions. The test driver emulates them
-// with sub-groups of 32 work items of OpenCL, and with the layouts that the documentation of PTX states.
+// loads of fragments, and products of fragments. nvcc compiles these functions to PTX instructions. The test driver
+// emulates these functions with sub-groups of 32 work items of OpenCL, and with the layouts that the documentation of
+// PTX states.
 //
 // All threads of a warp call a function together. A shared address is a multiple of 16 bytes.
 #pragma once
 #include "device/types.h"
 
-// The kernel's groups have `threads` threads, and a multiprocessor should run at least `groups` of them at once.
-// MMA_SHARED names the shared memory of `bytes` bytes that the launch adds (simt::Launch::local_bytes).
+// MMA_KERNEL begins a kernel whose groups have `threads` threads. A multiprocessor should run at least `groups`
+// groups at once. MMA_SHARED names the shared memory of `bytes` bytes that the launch adds
+// (simt::Launch::local_bytes).
 #if defined(__OPENCL_CPP_VERSION__)
 
 #define MMA_KERNEL(name, threads, groups) SIMT_KERNEL(name)
@@ -54,7 +56,8 @@ struct SharedCopies {
 
 SIMT_FN u32 shuffle_from(u32 x, u32 from) { return sub_group_shuffle(x, from); }
 
-// Lane 8 j + r gives the address of row r of matrix j. In fragment j, a lane has two elements of row lane / 4.
+// Loads four matrices of 8 x 8 elements. Lane 8 j + r passes the address of row r of matrix j. out[j] then contains
+// two adjacent elements of row lane / 4 of matrix j.
 SIMT_FN void load_matrices(u32 (&out)[4], SharedAt row) {
   for (u32 j = 0; j < 4; ++j) {
     const u32 at = shuffle_from(row.offset, 8 * j + lane() / 4);
@@ -75,8 +78,9 @@ template <class T>
 SIMT_FN float element(u32 pair, u32 part) {
   return T::value((u16)(pair >> 16 * part));
 }
-// Adds a product of 16 x 16 and 16 x 8 elements of T to 16 x 8 elements of f32. a and b are fragments of load_matrices.
-// A lane has d[0] and d[1] of row lane / 4 and columns lane % 4 * 2 and + 1, and d[2] and d[3] of row lane / 4 + 8.
+// Adds a product of 16 x 16 and 16 x 8 elements of T to 16 x 8 elements of f32. a and b are fragments of
+// load_matrices. In a lane, d[0] and d[1] are in row lane / 4 and in the columns lane % 4 * 2 and + 1. d[2] and d[3]
+// are in row lane / 4 + 8 and in the same columns.
 template <class T>
 SIMT_FN void multiply_add_fragments(float (&d)[4], const u32 (&a)[4], u32 b0, u32 b1) {
   const u32 row = lane() / 4, column = lane() % 4 * 2;
@@ -99,11 +103,11 @@ template <class T>
 SIMT_FN u32 pair_of(float low, float high) {
   return (u32)T::bits(low) | (u32)T::bits(high) << 16;
 }
-// Loads 16 bytes at a multiple of 16.
+// Loads 16 bytes from an address that is a multiple of 16.
 SIMT_FN void load_words(u32* out, SIMT_GLOBAL const u8* from) {
   for (u32 i = 0; i < 4; ++i) out[i] = ((SIMT_GLOBAL const u32*)from)[i];
 }
-// Stores 16 bytes at a multiple of 16.
+// Stores 16 bytes to an address that is a multiple of 16.
 SIMT_FN void store_words(Pointer to, const u32 (&words)[4]) {
   *(SIMT_GLOBAL uint4*)to = (uint4)(words[0], words[1], words[2], words[3]);
 }
@@ -120,13 +124,14 @@ SIMT_FN SharedAt shared_at(u8* base) { return (u32)__cvta_generic_to_shared(base
 
 template <int kMost>
 struct SharedCopies {
-  // Copies `bytes` bytes, of at most 16, and stores zeros in the rest of 16 bytes. `from` is a multiple of 16 bytes.
+  // Copies `bytes` bytes, which are at most 16, and fills the destination up to 16 bytes with zeros. `from` is a
+  // multiple of 16 bytes.
   SIMT_INLINED void add(SharedAt to, const u8* from, u32 bytes) {
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(bytes) : "memory");
   }
   // Ends a group of copies.
   SIMT_INLINED void commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
-  // Waits until at most the last kPending groups of this thread's copies have not ended.
+  // Waits until all groups of this thread's copies have ended, except at most the last kPending groups.
   template <int kPending>
   SIMT_INLINED void wait() {
     asm volatile("cp.async.wait_group %0;" ::"n"(kPending) : "memory");
@@ -148,7 +153,7 @@ SIMT_INLINED void load_transposed(u32 (&out)[4], SharedAt row) {
                : "memory");
 }
 
-// Both instructions have the same operands.
+// The instructions for f16 and bf16 have the same operands.
 #define MMA_INSTRUCTION(type)                                                \
   asm("mma.sync.aligned.m16n8k16.row.col.f32." type "." type                 \
       ".f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};" \

@@ -4,24 +4,24 @@
 // with the layouts that the documentation of PTX states.
 //
 // All threads of a warpgroup call a function together. A tile of an operand consists of lines of 128 bytes from a
-// multiple of 1024 bytes. In line l, the chunk c of 16 bytes is at chunk c ^ l % 8. If `kAcross` is false, a line has
-// 64 elements along k of a row of a or of a column of b. Otherwise it has 64 rows or columns of one k, and the next 64
-// lines have the next rows or columns.
+// multiple of 1024 bytes. In line l, chunk c of 16 bytes is stored as chunk c ^ (l % 8). If `kAcross` is false, a
+// line has 64 elements along k of a row of a or of a column of b. Otherwise a line has the elements of 64 rows or
+// columns for one k. The lines of 64 values of k are followed by the lines of the next 64 rows or columns.
 #pragma once
 #include "warp_mma.h"
 
 #define WARPGROUP 128       // threads
 #define WARPGROUP_ROWS 64   // rows of a product
 #define WARPGROUP_DEPTH 16  // elements of k of a product
-// The bytes from a product's operand to that of the next elements of k.
+// The bytes from the operand of a product to the operand of the next product along k.
 #define WARPGROUP_STEP(across) ((across) ? WARPGROUP_DEPTH * 128 : WARPGROUP_DEPTH * 2)
 
-// lines_at returns the first multiple of 1024 bytes, so a launch adds 1024 bytes of shared memory for it.
+// lines_at rounds an address up to a multiple of 1024 bytes, so a launch requests 1024 more bytes of shared memory.
 #define WARPGROUP_ALIGNMENT 1024
 #if defined(__OPENCL_CPP_VERSION__)
 
 SIMT_FN u32 warpgroup() { return local_id() / WARPGROUP; }
-// Swizzled offsets are relative to the emulated memory, so it need not be aligned.
+// In emulation, the order of chunks depends on the offset in the memory, so the memory need not be aligned.
 SIMT_FN SharedAt lines_at(SIMT_LOCAL u8* base) { return shared_at(base); }
 
 // Waits like SharedCopies::wait. Products that begin after the next barrier may then read the copies.
@@ -30,7 +30,8 @@ SIMT_FN void wait_for_products(Copies& copies) {
   copies.template wait<kPending>();
 }
 
-// The offset of the element `k` of a row of a or of a column of b.
+// Returns the offset in bytes of element `k` of row `across` of a, or of column `across` of b, in the operand at
+// offset `at`.
 template <bool kAcross>
 SIMT_FN u32 swizzled(u32 at, u32 across, u32 k) {
   const u32 line = kAcross ? across / 64 * 64 + k : across, in_line = kAcross ? across % 64 : k;
@@ -38,8 +39,8 @@ SIMT_FN u32 swizzled(u32 at, u32 across, u32 k) {
   return plain ^ (plain >> 7 & 7) << 4;
 }
 
-// The products of a warpgroup. A product takes effect only when the threads wait for it, so that a missing wait changes
-// results. If its operands have changed until then, or if no fence precedes it, its result is NaN.
+// The products of a warpgroup. A product takes effect only when the threads wait for it, so that a missing wait
+// changes results. If the operands change before that wait, or if no fence precedes the product, the result is NaN.
 template <class T, int kColumns, bool kAcrossA, bool kAcrossB, int kMost>
 struct WarpgroupProducts {
   float sums[1][kColumns / 8][4];
@@ -76,7 +77,7 @@ struct WarpgroupProducts {
     is_fenced = false;
   }
 
-  // A sum of the elements that this thread compares with their later values.
+  // Returns a checksum of the thread's part of the operands. The wait compares it with the checksum at that time.
   SIMT_FN u32 words_of(SharedAt a, SharedAt b) {
     const u32 t = local_id() % WARPGROUP;
     u32 out = 0;
@@ -110,7 +111,7 @@ struct WarpgroupProducts {
 
 #else
 
-// Equal in all threads of a warp, in a form that the compiler recognizes.
+// The shuffle lets the compiler see that all threads of a warp have the same value.
 SIMT_INLINED u32 warpgroup() { return shuffle_from(threadIdx.x / WARPGROUP, 0); }
 SIMT_INLINED SharedAt lines_at(u8* base) {
   return (shared_at(base) + WARPGROUP_ALIGNMENT - 1) / WARPGROUP_ALIGNMENT * WARPGROUP_ALIGNMENT;
@@ -122,12 +123,13 @@ SIMT_INLINED void wait_for_products(Copies& copies) {
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
 
-// A descriptor of an operand: the swizzle of 128 bytes, and the strides of 8 lines and of 64 lines, in 16 bytes.
+// Returns the descriptor of an operand: the swizzle of 128 bytes, the strides of 8 lines and of 64 lines, and the
+// address. Strides and address are in units of 16 bytes.
 SIMT_INLINED u64 descriptor_of(SharedAt at) {
   return (u64)1 << 62 | (u64)(8 * 128 / 16) << 32 | (u64)(64 * 128 / 16) << 16 | (at & 0x3FFFF) >> 4;
 }
 
-// The registers of the sums of an instruction: their numbers, and their names.
+// The registers of an instruction's sums: WG_NUMBERS_* are their operand numbers, and WG_NAMES_* are the operands.
 #define WG_TENS(t, rest) "%" t "0, %" t "1, %" t "2, %" t "3, %" t "4, %" t "5, %" t "6, %" t "7, %" t "8, %" t "9" rest
 #define WG_30(rest) WG_TENS("", ", ") WG_TENS("1", ", ") WG_TENS("2", rest)
 #define WG_60(rest) WG_30(", ") WG_TENS("3", ", ") WG_TENS("4", ", ") WG_TENS("5", rest)
@@ -148,8 +150,8 @@ SIMT_INLINED u64 descriptor_of(SharedAt at) {
 
 template <class T, int kColumns, bool kAcrossA, bool kAcrossB>
 struct WarpgroupInstruction;
-// `a` to `y` are the numbers of the operands after the registers: the descriptors and the layouts of a and b, and a
-// predicate, with which the instruction adds to the sums.
+// `a` and `b` are the operand numbers of the descriptors of a and b, and `x` and `y` are the operand numbers of their
+// layouts. `adds` is the operand number of the flag by which the instruction adds to the sums.
 #define WG_INSTRUCTION(T, type, columns, registers, a, b, x, y, adds)                                                \
   template <bool kAcrossA, bool kAcrossB>                                                                            \
   struct WarpgroupInstruction<T, columns, kAcrossA, kAcrossB> {                                                      \
@@ -172,8 +174,8 @@ WG_INSTRUCTIONS(BF16, "bf16")
 
 template <class T, int kColumns, bool kAcrossA, bool kAcrossB, int kMost>
 struct WarpgroupProducts {
-  // The sums of the warpgroup's rows. A thread has the elements of multiply_add_fragments for rows of its warp, 16 per
-  // warp. They are defined after a wait for all products.
+  // The sums of the warpgroup's rows. Each warp has 16 rows, in which a thread has the elements that
+  // multiply_add_fragments describes. The sums are defined after a wait for all products.
   float sums[1][kColumns / 8][4];
 
   // Sets the sums to 0.
@@ -189,7 +191,7 @@ struct WarpgroupProducts {
   }
   // Ends a group of products.
   SIMT_INLINED void commit() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
-  // Waits until at most the last kPending groups of products have not ended.
+  // Waits until all groups of products have ended, except at most the last kPending groups.
   template <int kPending>
   SIMT_INLINED void wait() {
     asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(kPending) : "memory");

@@ -4,7 +4,7 @@
 #include "warpgroup_mma.h"
 
 // A warpgroup computes WARPGROUP_ROWS rows of a tile. Copies run kStages - 2 steps ahead, because products still read
-// the slot of the last step while copies of the next steps begin.
+// the slot of the previous step when the copies of a later step begin.
 template <int kRows, int kColumns, int kStages, bool kAcrossA, bool kAcrossB>
 SIMT_INLINED void warpgroup_product(const UnitParams& p, const UnitPointers& at, SIMT_LOCAL u8* shared) {
   enum {
@@ -36,7 +36,7 @@ SIMT_INLINED void warpgroup_product(const UnitParams& p, const UnitPointers& at,
   u32 slot = 0, next = kAhead;
   for (u32 step = 0; step < steps; ++step) {
     wait_for_products<kAhead - 1>(copies);
-    group_barrier();  // all threads' copies of this step have ended, and all products of the step before last
+    group_barrier();  // all copies of this step, and the products of the step before the previous one, have ended
     const SharedAt left = slots + (slot * kSlot + first_row * UNIT_LINE),
                    right = slots + (slot * kSlot + kRows * UNIT_LINE);
     products.fence();
@@ -50,7 +50,7 @@ SIMT_INLINED void warpgroup_product(const UnitParams& p, const UnitPointers& at,
       b.copy(copies, slots + (next * kSlot + kRows * UNIT_LINE), k);
     }
     copies.commit();
-    products.template wait<1>();  // the products of the last step
+    products.template wait<1>();  // waits for the products of the previous step
     slot = slot + 1 == kStages ? 0 : slot + 1;
     next = next + 1 == kStages ? 0 : next + 1;
   }
@@ -61,8 +61,8 @@ SIMT_INLINED void warpgroup_product(const UnitParams& p, const UnitPointers& at,
   store<1, kColumns / 8>(target_of(p, at, tile), row, tile.column, products.sums);
 }
 
-// The kernels of a tile. The suffix contains the contiguous index of a and of b. The host's table of tiles
-// (runtime/units.cpp) has the same numbers.
+// The kernels of one size of tiles. The suffix names the contiguous index of a (k or m) and of b (k or n). The host's
+// table of tiles (runtime/units.cpp) has the same numbers.
 #define WARPGROUP_KERNEL(rows, columns, suffix, stages, threads, groups, across_a, across_b)     \
   MMA_KERNEL(unit_##rows##x##columns##_##suffix, threads, groups)(UNIT_POINTERS) {               \
     MMA_SHARED(shared, (rows + columns) * UNIT_LINE * stages);                                   \

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products of warpgroups for attention: scores are products of queries in shared memory or registers with keys in
-// shared memory, and weighted values are products of weights in registers with values in shared memory. See
-// warpgroup_mma.h for layouts. The warpgroups of a group begin their products in turns.
+// Products of warpgroups for attention. Scores are products of queries, in shared memory or registers, with keys in
+// shared memory. Weighted values are products of weights in registers with values in shared memory. See
+// warpgroup_mma.h for layouts. In attention_turns.h, the warpgroups of a group begin their products in turns.
 #pragma once
 #include "warpgroup_mma.h"
 
@@ -13,22 +13,22 @@ SIMT_FN void load_stored(u32 (&out)[4], SharedAt from) {
   for (u32 i = 0; i < 4; ++i) out[i] = ((SIMT_LOCAL const u32*)(from.base + from.offset))[i];
 }
 
-// Waits until the previous warpgroup passes the turn. Nothing passes the first turn to warpgroup 0. All warpgroups meet
-// here in emulation, so all take equally many turns.
+// Waits until the previous warpgroup passes the turn. Warpgroup 0 begins its first turn without a wait. In emulation,
+// all warpgroups of the group wait for each other here, so all must take the same number of turns.
 SIMT_FN void take_turn(u32, bool) { group_barrier(); }
 // Passes the turn to the warpgroup `next`.
 SIMT_FN void pass_turn(u32) {}
-// Calls `body` for the steps 0 to `last`, and whether the step is the first and the last one. nvcc compiles these steps
-// separately. Nothing happens if `last` is 0.
+// Calls body(step, is_first, is_last) for the steps 0 to `last`, but never if `last` is 0. nvcc compiles the first
+// and the last step separately.
 template <class Body>
 SIMT_FN void for_steps(u32 last, const Body& body) {
   for (u32 step = 0; last != 0 && step <= last; ++step) body(step, step == 0, step == last);
 }
-// Returns whether `x` is true in a thread of the warp.
+// Returns whether `x` is true in at least one thread of the warp.
 SIMT_FN bool any_in_warp(bool x) { return sub_group_any(x ? 1 : 0) != 0; }
 
-// The products of a warpgroup. A product takes effect only when the threads wait for it. If its operands have changed
-// until then, or if no fence precedes it, its result is NaN.
+// The products of a warpgroup. A product takes effect only when the threads wait for it. If the operands change
+// before that wait, or if no fence precedes the product, the result is NaN.
 template <class T, int kKeys, int kColumns>
 struct RowProducts {
   enum { kMost = kColumns / 16 + kKeys / 16 };
@@ -76,7 +76,7 @@ struct RowProducts {
   SIMT_FN void hold_weighted() {}
 
  private:
-  // A copy of this function for each call would take the runtime minutes to compile.
+  // Not inlined, because the OpenCL runtime would need minutes to compile a copy for each call.
   __attribute__((noinline)) void wait_for(u32 later) {
     for (; count != 0 && pending[first].group + later < groups; first = (first + 1) % (u32)kMost, --count) {
       Pending& each = pending[first];
@@ -119,7 +119,7 @@ struct RowProducts {
   SIMT_FN float element_of(SharedAt at, u32 across, u32 k) {
     return T::value(*(SIMT_LOCAL const u16*)(at.base + swizzled<kAcross>(at.offset, across, k)));
   }
-  // A sum of the elements that this thread compares with their later values.
+  // Returns a checksum of the thread's part of an operand. The wait compares it with the checksum at that time.
   template <bool kAcross, int kExtent>
   SIMT_FN u32 words_of(SharedAt at) {
     u32 out = 0;
@@ -155,7 +155,8 @@ SIMT_INLINED void load_stored(u32 (&out)[4], SharedAt from) {
                : "memory");
 }
 
-// The named barrier 1 + w is the turn of warpgroup w. Its own threads wait, and those of the previous warpgroup arrive.
+// The named barrier 1 + w is the turn of warpgroup w. The threads of warpgroup w wait at it, and the threads of the
+// previous warpgroup arrive at it.
 SIMT_INLINED void take_turn(u32 own, bool is_first) {
   if (!is_first || own != 0) asm volatile("bar.sync %0, 256;" ::"r"(1 + own) : "memory");
 }
@@ -201,7 +202,7 @@ WG_ROW_INSTRUCTIONS(BF16, "bf16")
 
 template <class T, int kKeys, int kColumns>
 struct RowProducts {
-  // A thread has the elements of multiply_add_fragments for rows of its warp, 16 per warp.
+  // Each warp has 16 rows, in which a thread has the elements that multiply_add_fragments describes.
   float scores[kKeys / 8][4], weighted[kColumns / 8][4];
 
   // Sets the weighted values to 0.
@@ -210,11 +211,13 @@ struct RowProducts {
   }
   // Orders earlier accesses to registers before the next products.
   SIMT_INLINED void fence() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
-  // Begins a product of 16 elements of queries and keys, and adds it to the scores or replaces them.
+  // Begins a product of 16 elements of queries and keys. If `adds` is true, the product is added to the scores,
+  // otherwise it replaces them.
   SIMT_INLINED void multiply(SharedAt a, SharedAt b, bool adds) {
     RowInstruction<T, kKeys>::multiply(scores, descriptor_of(a), descriptor_of(b), adds ? 1 : 0);
   }
-  // The same with a fragment of queries, which must not change until the threads have waited for the product.
+  // Like the function above, with queries in registers. The registers must not change until the threads have waited
+  // for the product.
   SIMT_INLINED void multiply(const u32 (&a)[4], SharedAt b, bool adds) {
     RowInstruction<T, kKeys>::template add<0>(scores, a, descriptor_of(b), adds ? 1 : 0);
   }
@@ -230,9 +233,11 @@ struct RowProducts {
   SIMT_INLINED void wait() {
     asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(kPending) : "memory");
   }
-  // Waits for these products, after which the threads have begun exactly one group of other products.
+  // Waits for the products of this object. The threads must have begun exactly one group of other products after
+  // them.
   SIMT_INLINED void wait_behind() { wait<1>(); }
-  // Waits for all groups of products, except the last one if the scores are not alone.
+  // Waits for the scores. If `is_alone` is false, the last group of products contains weighted values, for which this
+  // call does not wait.
   SIMT_INLINED void wait_for_scores(bool is_alone) {
     if (is_alone) {
       wait<0>();
@@ -240,7 +245,7 @@ struct RowProducts {
       wait<1>();
     }
   }
-  // The compiler moves no access to these registers across a call.
+  // The compiler moves no access to the scores or the weighted values across these calls.
   SIMT_INLINED void hold_scores() { hold(scores); }
   SIMT_INLINED void hold_weighted() { hold(weighted); }
 

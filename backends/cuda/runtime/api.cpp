@@ -9,7 +9,7 @@ namespace backplane::cuda {
 
 namespace {
 
-// A driver runs kernels that were compiled by a toolkit of the same major version.
+// The minimum version of the driver, which is the first version with the major version of the toolkit.
 constexpr int kNeededVersion = CUDA_VERSION / 1000 * 1000;
 
 struct Meaning {

@@ -9,14 +9,15 @@
 
 namespace backplane::cuda {
 
-// Environment variable. Its value is the driver's library.
+// Environment variable. Its value is the path of the driver's library.
 inline constexpr const char* kDriverSetting = "BACKPLANE_CUDA_DRIVER";
 
-// cuda.h defines most names as macros, so each member has the name of the current version.
+// cuda.h defines most names as macros that add the function's version, such as cuMemAlloc_v2. Each member therefore
+// has the name with the version.
 struct Api {
 #define BP_CU(name, symbol) decltype(&::name) name = nullptr;
 #include "runtime/functions.def"
-  // Functions that a driver may lack. A function that it lacks is null.
+  // Functions that a driver may lack. A member is null if the driver lacks the function.
 #include "runtime/external_functions.def"
 #include "runtime/graph_functions.def"
 #include "runtime/tensor_functions.def"

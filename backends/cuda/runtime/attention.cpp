@@ -15,10 +15,10 @@ namespace {
 
 constexpr int64_t kElements = 8;  // elements of the 16 bytes that a thread copies at once
 constexpr int64_t kMaxDepth = 128;
-// Fragments of rows per warp. Tiles of 128 rows load each key and value half as often, and tiles of 64 rows divide the
-// work among more groups.
+// Fragments of 16 rows per warp. kLong gives tiles of 128 rows, which load each key and value half as often. kShort
+// gives tiles of 64 rows, which divide the work among more groups.
 enum Rows : uint32_t { kShort = 1, kLong = 2 };
-// Bytes of local memory, by depth and fragments.
+// Bytes of local memory; the indices are the depth (64, 128) and the fragments per warp - 1.
 constexpr uint32_t kBytes[2][2] = {{ATTENTION_MMA_BYTES(64, 1), ATTENTION_MMA_BYTES(64, 2)},
                                    {ATTENTION_MMA_BYTES(128, 1), ATTENTION_MMA_BYTES(128, 2)}};
 constexpr uint32_t kPartBytes[2] = {ATTENTION_PART_BYTES(64), ATTENTION_PART_BYTES(128)};
@@ -37,15 +37,16 @@ constexpr TurnTile kTurn64 = turn_tile(64, ATTENTION_TURN_64), kTurn64Long = tur
                    kTurn128 = turn_tile(128, ATTENTION_TURN_128);
 // Tiles include all heads that share keys if a head has at most this number of queries.
 constexpr uint32_t kFewQueries = 64;
-// The keys of calls with at most this number of rows per unit are divided among groups, if that makes use of more
-// multiprocessors. A part has at least kMinPartSteps steps.
+// If a unit has at most kFewRows rows, groups divide its keys into parts, unless each multiprocessor gets
+// kGroupsPerUnit groups without this division. A part has at least kMinPartSteps steps.
 constexpr uint32_t kFewRows = 64, kMinPartSteps = 2, kGroupsPerUnit = 2;
-// Bytes of workspace for the parts. The number of parts depends on it only if a batch has thousands of rows.
+// Bytes of workspace for the parts. This size limits the number of parts only if a batch has thousands of rows.
 constexpr uint64_t kPartsBytes = uint64_t{4} << 20;
-// An H100 computes tiles of 128 rows faster if each multiprocessor has at least this number of them. It computes causal
-// tiles with rows of 128 elements faster if they have 64 rows.
+// On an H100, tiles of 128 rows are faster than tiles of 64 rows if each multiprocessor gets at least this number of
+// them. If the call is causal and rows have more than 64 elements, tiles of 64 rows are always faster.
 constexpr uint64_t kManyTiles = 4;
-// Tiles of warpgroups per multiprocessor at once, by depth. With fewer tiles, tiles of 64 rows are faster.
+// The number of warpgroup tiles that run on a multiprocessor at once, for a depth of 64 and of 128. If a call has
+// fewer tiles than all multiprocessors can run at once, tiles of 64 rows are faster.
 constexpr uint32_t kTilesPerUnit[2] = {2, 1};
 // Within these limits, no product of a score and the scale becomes subnormal or infinite.
 constexpr float kMinScale = 0x1p-40F, kMaxScale = 0x1p40F;
@@ -71,7 +72,8 @@ const View* mask_of(const simt::Call& call) {
   return call.inputs.size() > 3 && call.inputs[3].dtype != 0 ? &call.inputs[3] : nullptr;
 }
 
-// Returns whether the kernels for tensor cores can compute the call, and are probably faster.
+// Returns whether the kernels for tensor cores can compute the call, and are probably faster than the kernels of
+// simt.
 bool suits(const simt::Call& call) {
   const View &q = call.in(0), &k = call.in(1), &v = call.in(2);
   const auto& attributes = call.attributes<bp_attention_attributes>();
@@ -99,7 +101,8 @@ AttentionMmaParams params_of(const simt::Call& call) {
   return out;
 }
 
-// Divides the tiles of 16 rows among groups by keys. Returns false if tiles of more rows are faster.
+// Sets `params` for tiles of 16 rows whose keys are divided among groups. Returns false if tiles of more rows are
+// faster.
 bool divide_keys(const simt::Call& call, const simt::Limits& limits, AttentionMmaParams& params) {
   const AttentionParams& o = params.operands;
   const uint64_t rows = uint64_t{params.unit_heads} * o.queries;
@@ -143,7 +146,7 @@ class Attention : public simt::Operator {
         out[kGroupTiles + wide] = {turn_module_, kit::text("attention_turns_", depth, masked),
                                    turn_tile_of(wide, is_masked, false).bytes};
       }
-      // A mask needs the registers of the second fragment, and those of the keys of a warpgroup.
+      // Kernels with a mask have no registers for a second fragment, or for the keys of attention_warpgroup.
       if (is_masked) continue;
       if (has_warpgroups(limits) && !has_turns(limits)) {
         out[kGroupTiles + wide] = {group_module_, kit::text("attention_warpgroup_", depth), kGroupBytes[wide]};
@@ -155,7 +158,7 @@ class Attention : public simt::Operator {
     return out;
   }
   kit::Status enqueue(simt::Launcher& launcher, const simt::Program& program, const simt::Call& call) const override {
-    // The choice depends on the alignment of addresses, so deterministic plans use the shared kernels.
+    // The choice depends on the alignment of addresses, so deterministic plans use the kernels of simt.
     if (program.deterministic || !has_tensor_cores(launcher.limits()) || !suits(call)) {
       return shared_->enqueue(launcher, program, call);
     }
@@ -165,7 +168,7 @@ class Attention : public simt::Operator {
     if (divide_keys(call, launcher.limits(), params)) return enqueue_parts(launcher, program, call, params, wide);
     const uint64_t rows = uint64_t{params.unit_heads} * params.operands.queries;
     const bool is_masked = params.operands.mask_kind != SIMT_MASK_NONE;
-    // Long tiles have more warps, and short ones skip more keys that a causal mask hides.
+    // Long tiles have more warps, and short tiles skip more keys that a causal mask hides.
     const bool is_long = wide == 0 && !is_masked && params.operands.causal == BP_CAUSAL_NONE;
     for (const bool takes_long : {is_long, false}) {
       const TurnTile& tile = turn_tile_of(wide, is_masked, takes_long);
@@ -202,13 +205,14 @@ class Attention : public simt::Operator {
   }
 
  private:
-  // The kernels for up to 64 elements, and then those for up to 128 elements.
+  // Indices of a plan's kernels. Each index is for rows of up to 64 elements, and index + 1 is for up to 128
+  // elements. kJoin and kLongTurns are single kernels.
   enum Kernel : uint32_t {
     kTiles = simt::kSharedAttentionKernels,
     kLongTiles = kTiles + 2,
     kParts = kLongTiles + 2,
     kJoin = kParts + 2,
-    kGroupTiles,  // the tiles of kernels that take turns, if the device may run them
+    kGroupTiles,  // attention_turns if the device may run it, otherwise attention_warpgroup
     kLongTurns = kGroupTiles + 2
   };
 
@@ -227,7 +231,8 @@ class Attention : public simt::Operator {
     if (wide != 0) return kTurn128;
     return is_masked ? kTurn64Masked : is_long ? kTurn64Long : kTurn64;
   }
-  // Returns whether each multiprocessor has a tile. With fewer tiles, tiles of 64 rows are faster.
+  // Returns whether the device runs these tiles and each multiprocessor gets at least one. With fewer tiles, tiles of
+  // 64 rows are faster.
   static bool has_turn_tiles(const simt::Limits& limits, const AttentionMmaParams& params, uint64_t rows,
                              const TurnTile& tile) {
     return has_turns(limits) && uint64_t{params.units} * divide_up(rows, tile.rows()) >= limits.compute_units;

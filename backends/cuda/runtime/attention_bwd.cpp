@@ -84,7 +84,8 @@ class AttentionBackward : public simt::Operator {
   kit::Status enqueue(simt::Launcher& launcher, const simt::Program& program, const simt::Call& call) const override;
 
  private:
-  // The kernels for up to 64 elements, and then those for up to 128 elements.
+  // Indices of a plan's kernels. Each index except kSums is for rows of up to 64 elements, and index + 1 is for up to
+  // 128 elements.
   enum Kernel : uint32_t {
     kSums,
     kQueries,
@@ -129,7 +130,8 @@ kit::Status AttentionBackward::enqueue(simt::Launcher& launcher, const simt::Pro
     if (groups == 0) return {};
     return launcher.launch({program.kernels[kernel], {groups, 1, 1}, threads, places, &params, sizeof(params), bytes});
   };
-  // Launches a kernel for the rows of some heads. Tiles of warpgroups are faster if each multiprocessor has one.
+  // Launches a kernel for `rows` rows in each of `heads` heads. Tiles of warpgroups are faster if each multiprocessor
+  // gets at least one.
   const auto launch_tiles = [&](Kernel kernel, Kernel group_kernel, u32 heads, u32 rows) {
     const auto tiles_of = [&](u32 tile_rows) { return (rows + tile_rows - 1) / tile_rows; };
     constexpr u32 kCopied = 1u << kBwdDy | 1u << kBwdQ | 1u << kBwdK | 1u << kBwdV;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The numbers of cuBLASLt that the plugin uses. Source: cublasLt.h and cublas_api.h of cuBLAS 13.1. cuBLAS 12 has the
-// same numbers. The test `cuda_cublaslt` compares the numbers with the header, if the machine has it.
+// The constants of cuBLASLt that the plugin uses. Source: cublasLt.h and cublas_api.h of cuBLAS 13.1. cuBLAS 12 has
+// the same constants. The test `cuda_cublaslt` compares the constants with the header, if the header is installed.
 #pragma once
 
 #include "gpu_host/blas_lt.hpp"

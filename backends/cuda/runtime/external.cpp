@@ -17,7 +17,7 @@ namespace {
 
 constexpr uint32_t kMemory = BP_EXTERNAL_MEMORY_EXPORT | BP_EXTERNAL_MEMORY_IMPORT;
 // Vulkan names these descriptors VK_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD_BIT and
-// VK_EXTERNAL_SEMAPHORE_HANDLE_TYPE_OPAQUE_FD_BIT. CUDA creates no semaphores.
+// VK_EXTERNAL_SEMAPHORE_HANDLE_TYPE_OPAQUE_FD_BIT. CUDA cannot create such semaphores.
 constexpr kit::ExternalType kMemoryAndSemaphores[] = {{"opaque_fd", kMemory | BP_EXTERNAL_SEMAPHORE_IMPORT}};
 constexpr kit::ExternalType kMemoryOnly[] = {{"opaque_fd", kMemory}};
 
@@ -34,7 +34,8 @@ CUmemAllocationProp properties_of(int ordinal) {
 
 CUdeviceptr address_of(const SharedMemory& memory) { return reinterpret_cast<CUdeviceptr>(memory.address); }
 
-// Converts the failure of an import. Drivers return many codes for a descriptor of something else.
+// Converts the failure of an import. If a descriptor refers to another kind of object, drivers return many different
+// codes.
 kit::Status refused(const char* slot, const kit::Status& status) {
   const bool is_lost = status.code() == BP_DEVICE_LOST && status.vendor_code() != CUDA_ERROR_UNKNOWN;
   if (status.ok() || status.code() == BP_OUT_OF_MEMORY || is_lost) return status;
@@ -103,7 +104,7 @@ kit::Result<SharedMemory> External::allocate(int ordinal, uint64_t bytes) const 
 kit::Result<int> External::descriptor_of(const SharedMemory& memory) const {
   int fd = -1;
   kit::Status status = BP_CALL(cuMemExportToShareableHandle, &fd, memory.object, kDescriptor, 0);
-  // The contract of bp.external demands this flag, which the driver need not set.
+  // The contract of bp.external requires FD_CLOEXEC. The driver need not set this flag.
   if (status.ok()) (void)::fcntl(fd, F_SETFD, FD_CLOEXEC);
   return result_of(std::move(status), fd);
 }
@@ -113,8 +114,8 @@ kit::Result<SharedMemory> External::import_memory(int ordinal, int fd, uint64_t 
   if (!unit.ok()) return unit.status();
   SharedMemory out;
   out.bytes = bytes;
-  // Memory of cuMemCreate has whole units. Memory of Vulkan may have them too, and only cuImportExternalMemory
-  // maps all of it.
+  // The size of memory of cuMemCreate is a multiple of the granularity. Memory of Vulkan may have such a size, too.
+  // Only import_foreign (cuImportExternalMemory) maps all memory of Vulkan.
   kit::Status status = bytes % unit.value() == 0 ? import_object(ordinal, fd, out) : kit::unsupported("");
   if (!status.ok() && status.code() != BP_OUT_OF_MEMORY) status = import_foreign(fd, out);
   return result_of(refused("buffer_import", status), out);

@@ -24,9 +24,9 @@ constexpr uint32_t kMaxGroupSize = 256;
 
 // The build option nvcc_architectures.
 constexpr const char* kArchitectures = BACKPLANE_CUDA_ARCHITECTURES;
-// Those of its architectures that have the instructions of the kernels for tensor cores.
+// The architectures of this option that have the instructions of the kernels for tensor cores.
 constexpr const char* kTensorArchitectures = BACKPLANE_CUDA_TENSOR_ARCHITECTURES;
-// The architectures of the kernels for warpgroups.
+// The architectures of this option for which the kernels for warpgroups were compiled.
 constexpr const char* kWarpgroupArchitectures = BACKPLANE_CUDA_WARPGROUP_ARCHITECTURES;
 
 CUdeviceptr device_address(const std::byte* address) { return reinterpret_cast<CUdeviceptr>(address); }

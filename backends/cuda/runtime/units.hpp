@@ -6,9 +6,9 @@
 
 namespace backplane::cuda {
 
-// Bits of Limits::matrix_instructions: mma.sync for f16 and bf16, ldmatrix and cp.async, since compute capability 8.0;
-// wgmma, only for compute capability 9.0; and cp.async.bulk.tensor with tensor maps of the driver. kTrial permits
-// kernels that no GPU has certified.
+// Bits of Limits::matrix_instructions. kTensorCores: mma.sync for f16 and bf16, ldmatrix and cp.async, since compute
+// capability 8.0. kWarpgroups: wgmma, only for compute capability 9.0. kTensorMaps: cp.async.bulk.tensor with tensor
+// maps of the driver. kTrial permits kernels that no GPU has certified.
 inline constexpr uint32_t kTensorCores = 1, kWarpgroups = 2, kTrial = 4, kTensorMaps = 8;
 
 // The environment variable that restricts the kernels.

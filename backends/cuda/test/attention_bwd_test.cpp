@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests attention_bwd with the plugin's kernels for tensor cores: tiles of several steps, masks, heads, strides and
+// Tests `attention_bwd` with the plugin's kernels for tensor cores: tiles of several steps, masks, heads, strides and
 // small gradients. The conformance suite has more cases, all of which fit in one tile.
 #include "runtime/attention_bwd.hpp"
 
@@ -24,9 +24,9 @@ struct BwdShape {
   int64_t batches, heads, groups, queries, keys, depth, columns;
   uint32_t causal = BP_CAUSAL_NONE;
   uint32_t mask = 0;        // a dtype, or 0
-  int64_t pitch = 0;        // elements between rows
+  int64_t pitch = 0;        // unused elements between rows
   float gradient = 1;       // standard deviation of dy
-  bool has_outputs = true;  // dk and dv
+  bool has_outputs = true;  // whether the call has dk and dv
 };
 
 std::shared_ptr<const simt::Operator> backward_of(uint32_t dtype) {
@@ -38,7 +38,8 @@ std::shared_ptr<const simt::Operator> backward_of(uint32_t dtype) {
   return operators->find(BP_OP_ATTENTION_BWD, {dtype, dtype})->kernel;
 }
 
-// Forwards launches to a queue, as if the device had one multiprocessor, so that few tiles suffice for any kernel.
+// Forwards launches to a queue, as if the device had one multiprocessor, so that few tiles suffice for the choice of
+// any kernel.
 class OneUnit : public simt::Launcher {
  public:
   OneUnit(simt::Limits limits, simt::Launcher& queue) : Launcher(with_one_unit(limits)), queue_(queue) {}
@@ -112,7 +113,7 @@ class AttentionBackwardTest : public DeviceTest {
   std::mt19937 random_{1};
 };
 
-// Compares a gradient with sums in f64. `terms` are the sums of the terms' magnitudes.
+// The expected values of a gradient, as sums in f64. `terms` contains the sums of the magnitudes of the terms.
 struct Expected {
   explicit Expected(const simt::View& of)
       : values(of.shape[0] * of.shape[1] * of.shape[2] * of.shape[3]), terms(values) {}
@@ -225,7 +226,7 @@ void AttentionBackwardTest::expect_gradients(const BwdShape& s, uint32_t dtype) 
   }
 }
 
-// Tiles and steps with tails, for both kinds of rows.
+// Tiles and steps with tails, for rows of up to 64 and of up to 128 elements.
 TEST_F(AttentionBackwardTest, ComputesSeveralTiles) {
   expect_gradients({1, 2, 1, 133, 97, 64, 64}, BP_F16);
   expect_gradients({1, 1, 1, 70, 140, 128, 128}, BP_BF16);
@@ -241,7 +242,8 @@ TEST_F(AttentionBackwardTest, MasksHideKeys) {
   expect_gradients({1, 2, 2, 70, 90, 64, 64, BP_CAUSAL_NONE, BP_BOOL}, BP_BF16);
 }
 
-// Rows begin at multiples of 16 bytes, or are copied by elements.
+// In the first case, rows begin at multiples of 16 bytes. In the second case, the kernels copy rows element by
+// element.
 TEST_F(AttentionBackwardTest, RowsHaveStrides) {
   expect_gradients({1, 4, 2, 70, 67, 64, 64, BP_CAUSAL_NONE, 0, 8}, BP_F16);
   expect_gradients({1, 4, 2, 70, 67, 61, 35, BP_CAUSAL_NONE, 0, 1}, BP_F16);

@@ -24,8 +24,8 @@ using simt::u32;
 
 constexpr uint64_t kOperandBytes = uint64_t{1} << 20;
 constexpr uint32_t kOperands = 7;  // y, logsumexp, q, k, v, mask, workspace
-// The kernels of a plan: tiles of 64 rows, tiles of 128 rows, parts of the keys, and the sums of parts. Each kernel
-// except the last one is followed by that for wide rows.
+// Indices of a plan's kernels: tiles of 64 rows, tiles of 128 rows, parts of the keys, the sum of the parts, and
+// tiles of warpgroups. Except for kJoin and kLongTurns, index + 1 is the kernel for rows of more than 64 elements.
 enum Kernel : uint32_t {
   kTiles = simt::kSharedAttentionKernels,
   kLongTiles = kTiles + 2,
@@ -39,9 +39,9 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 enum class Layout {
   kHeads,    // [batch, head, row, element]
   kRows,     // [batch, row, head, element]
-  kPadded,   // as kHeads, with 8 elements between rows
+  kPadded,   // as kHeads, with 8 unused elements between rows
   kShifted,  // as kHeads, but element 0 is not at a multiple of 16 bytes
-  kOdd,      // as kHeads, with one element between rows
+  kOdd,      // as kHeads, with one unused element between rows
 };
 
 struct Shape {
@@ -63,7 +63,7 @@ struct Attend {
     inputs[0] = view(buffers[2], dtype, {s.batches, s.heads, s.queries, s.depth});
     inputs[1] = view(buffers[3], dtype, {s.batches, s.groups, s.keys, s.depth});
     inputs[2] = view(buffers[4], dtype, {s.batches, s.groups, s.keys, s.columns});
-    // All heads of a batch share a mask.
+    // All heads of a batch have the same mask.
     inputs[3] = view(buffers[5], s.mask, {s.batches, s.heads, s.queries, s.keys});
     inputs[3].strides[0] = s.queries * s.keys, inputs[3].strides[1] = 0, inputs[3].strides[2] = s.keys;
     inputs[3].strides[3] = 1;
@@ -242,7 +242,8 @@ TEST_F(AttentionChoice, FewQueriesOfHeadsThatShareKeysAreInOneTile) {
 }
 
 TEST_F(AttentionChoice, GroupsDivideTheKeysOfFewRows) {
-  // 8 units of 4 rows, and 64 steps: at most 33 parts per unit, of 2 steps.
+  // 8 units of 4 rows, and 64 steps. 264 groups fill the device, so a unit may have up to 33 parts; 32 parts have 2
+  // steps each.
   EXPECT_EQ(choose({1, 32, 8, 1, 4096, 128, 128}), kParts + 1);
   EXPECT_EQ(recorder_->kernels, (std::vector<uint32_t>{kParts + 1, kJoin}));
   EXPECT_EQ(recorder_->params.part_steps, 2u);
@@ -417,7 +418,7 @@ class AttentionTest : public DeviceTest {
     }
     simt::Launcher& queue_;
   };
-  // Executes attention, and expects that the first launch has the kernel `expected` of the plan.
+  // Executes attention, and expects that the first launch uses the plan's kernel with the index `expected`.
   void execute(const Attend& attend, uint32_t dtype, uint32_t expected, uint32_t compute_units) const {
     auto names = attention_of(dtype).kernels_on(context().device().limits, attend.form());
     ASSERT_NE(names[2].module, "") << "the device has no tensor cores";
@@ -433,7 +434,7 @@ class AttentionTest : public DeviceTest {
     EXPECT_EQ(launcher.kernels[0], program.value().kernels[expected]);
     expect_passes(queue->mark(false).value());
   }
-  // Executes attention, and compares the results with those of f64 within the bounds of the specification.
+  // Executes attention, and compares the results with results in f64, within the bounds of the specification.
   void expect_attention(const Shape& shape, uint32_t dtype, Kernel kernel = kTiles, uint32_t compute_units = 132) {
     SCOPED_TRACE(kit::text(kit::dtype_name(dtype), ": ", shape.heads, " heads, ", shape.queries, " queries, ",
                            shape.keys, " keys, depth ", shape.depth, ", causal ", shape.causal, ", mask ", shape.mask));
@@ -538,7 +539,8 @@ TEST_F(AttentionTest, AppliesMasks) {
   expect_attention({1, 2, 1, 20, 70, 64, 64, BP_CAUSAL_NONE, BP_BF16}, BP_BF16);
 }
 
-// The rows of a mask begin at multiples of 16 bytes or do not, and end within the 16 keys of a lane.
+// Some masks have rows that begin at multiples of 16 bytes, and other masks do not. Some rows end within the 16 keys
+// of a lane.
 TEST_F(AttentionTest, LoadsMasksByWords) {
   for (const int64_t keys : {80, 72, 136, 137}) {
     expect_attention({1, 2, 1, 70, keys, 64, 64, BP_CAUSAL_UPPER_LEFT, BP_BOOL}, BP_F16);
@@ -553,7 +555,8 @@ TEST_F(AttentionTest, ComputesLongTiles) {
   expect_attention({1, 4, 4, 133, 97, 128, 104}, BP_F16, kLongTiles, 1);
 }
 
-// Tails of rows, keys and elements, causal masks with rows without keys, shared heads, and several uses of each place.
+// Tails of rows, keys and elements, causal masks that hide all keys of a row, shared heads, and several uses of each
+// place in shared memory.
 TEST_F(AttentionTest, ComputesTilesOfWarpgroups) {
   constexpr uint32_t kBits = cuda::kWarpgroups | cuda::kTrial;
   if ((instructions() & kBits) != cuda::kWarpgroups) GTEST_SKIP() << "other kernels";
@@ -564,7 +567,7 @@ TEST_F(AttentionTest, ComputesTilesOfWarpgroups) {
   expect_attention({1, 4, 1, 40, 280, 72, 104, BP_CAUSAL_LOWER_RIGHT, 0, Layout::kPadded}, BP_F16, kGroupTiles, 1);
 }
 
-// The same with several tiles per head and both numbers of warpgroups.
+// Tests tails, causal masks and shared heads with several tiles per head, and with 2 and 4 warpgroups per group.
 TEST_F(AttentionTest, WarpgroupsTakeTurns) {
   if ((instructions() & cuda::kTrial) == 0) GTEST_SKIP() << "other kernels";
   expect_attention({1, 2, 1, 133, 333, 64, 64}, BP_F16, kLongTurns, 1);
@@ -576,7 +579,8 @@ TEST_F(AttentionTest, WarpgroupsTakeTurns) {
   expect_attention({1, 2, 1, 200, 70, 128, 128, BP_CAUSAL_LOWER_RIGHT}, BP_F16, kGroupTiles, 1);
   expect_attention({1, 4, 1, 40, 280, 72, 104, BP_CAUSAL_LOWER_RIGHT, 0, Layout::kPadded}, BP_F16, kGroupTiles, 1);
 }
-// Rows of the mask begin at multiples of 16 bytes or do not, and end within the 32 keys of a lane.
+// Some masks have rows that begin at multiples of 16 bytes, and other masks do not. Some rows end within the 32 keys
+// of a lane.
 TEST_F(AttentionTest, WarpgroupsTakeTurnsWithMasks) {
   if ((instructions() & cuda::kTrial) == 0) GTEST_SKIP() << "other kernels";
   for (const int64_t depth : {64, 128}) {

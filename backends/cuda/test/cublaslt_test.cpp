@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compares the numbers of runtime/cublaslt.hpp with the header of cuBLASLt. The build compiles this file only if the
-// machine has the header.
+// Compares the constants in runtime/cublaslt.hpp with the header of cuBLASLt. The build compiles this file only if
+// the header is installed.
 #include <cublasLt.h>
 #include <gtest/gtest.h>
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests memory and semaphores of other code on the test driver. Such memory is a file of the kit there, so this program
-// takes the place of the other code. The cases runtime.external of the suite test memory that the plugin exports.
+// Tests memory and semaphores of other code on the test driver. On the test driver, such memory is a shared file of
+// the kit, so this program takes the place of the other code. The cases runtime.external of the suite test memory
+// that the plugin exports.
 #include <gmock/gmock.h>
 
 #include <array>

@@ -48,8 +48,8 @@ for rows, k, columns in ((1, 9000, 36), (3, 2100, 20), (11, 2100, 20)):
         check(f"matmul of {rows} x {k} by {k} x {columns}, {layout} of b", k,
               lambda i: [a[i // columns * k + j] * b[j * columns + i % columns] for j in range(k)], y)
 
-# Blocks that are a multiple of 16 bytes of weights, and blocks that are not. Columns that begin on a boundary of 16
-# bytes, and columns that do not. A k whose last 16 bytes are whole, and one whose last are not.
+# The cases include blocks whose weights are and are not a multiple of 16 bytes, columns that do and do not begin at a
+# multiple of 16 bytes, and columns whose last 16 bytes are and are not full.
 for rows, k, bits, block in ((1, 9216, 4, 32), (1, 9100, 4, 32), (6, 2112, 4, 48), (16, 2100, 4, 32), (1, 5000, 8, 40), (3, 5008, 8, 16)):
     columns, blocks = 19, -(-k // block)
     tensors = run("quantized_matmul", "--shape", f"{rows}x{k}", "--shape", f"{columns}x{k * bits // 8}", "--shape", f"{columns}x{blocks}",

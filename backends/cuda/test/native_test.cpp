@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests the handles of "bp.native" on the test driver, which ends the process if the plugin violates a rule of the
-// API, for example if it uses or destroys a stream wrongly.
+// Tests the handles of "bp.native" on the test driver. The test driver ends the process if the plugin violates a rule
+// of the API, for example if the plugin destroys a stream of other code.
 #include <gmock/gmock.h>
 
 #include <array>
@@ -101,7 +101,7 @@ TEST_F(CudaNative, ADeviceHasItsNumberAndItsPrimaryContext) {
   EXPECT_EQ(devices[1]->device_handle(2).status().code(), BP_UNSUPPORTED);
 }
 
-// The plugin enqueues commands between those of other code, and does not destroy the stream.
+// The plugin enqueues commands between commands of other code, and does not destroy the stream.
 TEST_F(CudaNative, AWrappedStreamIsSharedAndNotDestroyed) {
   simt::Buffer *const device = allocate(BP_MEMORY_DEVICE), *const first = allocate(BP_MEMORY_HOST),
                       *const last = allocate(BP_MEMORY_HOST);

@@ -225,7 +225,8 @@ class RowsTest : public DeviceTest {
   }
   simt::Buffer* workspace() const { return buffers_[kBuffers - 1]; }
 
-  // Compares softmax, log_softmax and softmax_bwd of [outer, extent, inner] along the extent with f64.
+  // Compares softmax, log_softmax and softmax_bwd of [outer, extent, inner] along the middle dimension with results
+  // in f64.
   void expect_softmax(int64_t outer, int64_t extent, int64_t inner, uint32_t dtype = BP_F32, uint64_t first = 0) {
     SCOPED_TRACE(kit::text(kit::dtype_name(dtype), " ", outer, "x", extent, "x", inner, " from ", first));
     const Extents shape{outer, extent, inner};
@@ -260,7 +261,7 @@ class RowsTest : public DeviceTest {
         }
       }
     }
-    // The neighbours of the result are as they were.
+    // The elements before and after the result are unchanged.
     const int64_t size = outer * extent * inner;
     EXPECT_TRUE(std::isnan(value(y, size)));
     EXPECT_TRUE(first == 0 || std::isnan(value(y, -1)));
@@ -308,7 +309,7 @@ TEST_F(RowsTest, InfinitiesAndNanReachAllElements) {
   }
 }
 
-// The gradients of layer_norm, with rows of `extent` elements. One run has a row in a part, others several parts.
+// Tests layer_norm and its gradients with few and with many rows, and with rows of one part and of several parts.
 TEST_F(RowsTest, NormsAndTheirGradients) {
   for (const auto& [rows, extent] : {std::pair<int64_t, int64_t>{5, 300}, {40, 4100}, {3, 5003}, {700, 64}}) {
     SCOPED_TRACE(kit::text(rows, "x", extent));

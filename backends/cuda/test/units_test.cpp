@@ -247,7 +247,7 @@ TEST_F(UnitTest, ATransposedResult) {
 
 TEST_F(UnitTest, SplitsOfKAreAdded) {
   for (const uint32_t c_dtype : {BP_F16, BP_F32}) {
-    for (const uint64_t columns : {50, 118, 120}) {  // the wider ones select tiles with tensor maps
+    for (const uint64_t columns : {50, 118, 120}) {  // 118 and 120 columns select tiles with tensor maps
       simt::MatrixProduct p = product(BP_F16, 40, columns, 4000, 1, true, true);
       p.c.dtype = c_dtype;
       p.scratch_bytes = kScratchBytes;
@@ -321,7 +321,7 @@ TEST_F(UnitTest, AGraphContainsTheKernels) {
   EXPECT_NEAR(element(p.c, 0, 39, 49), sum, std::abs(sum) / 1000 + 0.01);
 }
 
-// A tensor map contains the address of its operand.
+// A tensor map contains the address of its operand, so a launch with another operand needs a new map.
 TEST_F(UnitTest, AGraphMakesTensorMapsOfOtherOperands) {
   simt::MatrixProduct p = product(BP_F16, 40, 50, 72, 2);
   fill(p);
@@ -383,7 +383,7 @@ TEST(UnitChoices, DependOnTheDevice) {
   EXPECT_EQ(tile(h100, {4096, 4096, 4096, 1}), "warpgroups 128x256/1");
   EXPECT_EQ(tile(h100, {512, 11008, 4096, 1}), "warpgroups 128x256/1");
   EXPECT_EQ(tile(h100, {1024, 1024, 1024, 1}), "warpgroups 64x64/1");
-  EXPECT_EQ(tile(h100, {512, 4096, 4096, 1}), "warps 128x128/1");  // the faster one on an H100
+  EXPECT_EQ(tile(h100, {512, 4096, 4096, 1}), "warps 128x128/1");  // on an H100, this tile was the faster one
   simt::Limits warps = h100;
   warps.matrix_instructions = cuda::kTensorCores;
   EXPECT_EQ(tile(warps, {4096, 4096, 4096, 1}), "warps 128x256/1");

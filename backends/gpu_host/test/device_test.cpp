@@ -131,7 +131,7 @@ TEST_F(DeviceTest, ThePoolKeepsAtMostItsThreshold) {
   EXPECT_EQ(free_bytes(), before);
 }
 
-// Without the trim, each of these allocations would fail, or the device would keep memory that it does not use.
+// Without the trim, each of these allocations would fail, or the pool would keep memory that nothing uses.
 TEST_F(DeviceTest, AnAllocationThatFailsTrimsThePool) {
   context().free(allocate(BP_MEMORY_DEVICE));
   ::setenv("TEST_DRIVER_BYTES", std::to_string(kBytes * 3 / 2).c_str(), 1);

@@ -441,7 +441,7 @@ TEST_F(DriverTest, AChildProcessIsRefused) {
   EXPECT_EQ(status, 0);
 }
 
-// The context of device 2 stays unusable, as after a failure of a kernel.
+// The context of device 2 stays unusable after this test, as after any failure of a kernel.
 TEST_F(DriverTest, AnIllegalAddressEndsTheContext) {
   std::byte* const memory = device_memory();
   {

@@ -20,7 +20,7 @@ Platform& platform();
 // The arguments of a kernel that writes 5, 8, 11, ... to `out`.
 struct KernelArguments {
   explicit KernelArguments(std::byte* out);
-  // The node refers to these arguments.
+  // Returns a node that refers to these arguments.
   GraphNode node(Handle kernel) const;
 
   std::byte* pointers[4];

@@ -85,7 +85,8 @@ TEST_F(GraphTest, RepeatedLaunchesShareAnInstance) {
   expect_bytes(target, 1);
 }
 
-// Registered memory and managed memory have the kind SHARED. The driver does not accept such a change of a copy.
+// Registered memory and managed memory both have the kind SHARED. The driver does not change a copy of one to a copy
+// of the other.
 TEST_F(GraphTest, MemoryOfAnotherOriginReplacesTheMemoryOfACopy) {
   const auto queue = create_queue();
   void* const pages = ::mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

@@ -79,7 +79,7 @@ class ProductTest : public DeviceTest {
       }
     }
   }
-  // Multiplies a batch of sequences with heads, whose two dimensions need a stride each.
+  // Multiplies a batch with the two dimensions sequence and head, each of which has its own stride.
   void expect_batch_of_heads(int64_t depth) const;
   // Returns the library's call for a product that it can compute.
   LtCall call_of(const simt::MatrixProduct& p) const {
@@ -147,7 +147,7 @@ TEST_F(ProductTest, TheAlignmentOfAddressesIsPartOfAPlan) {
   EXPECT_EQ(products().stored_plans(), before + 1);
 }
 
-// A launch replaces the left matrix before the library reads it, and the copy of the result after the library wrote it.
+// A launch copies `left` to a before the library reads a, and copies c to `result` after the library has written c.
 TEST_F(ProductTest, AGraphCallsTheLibraryBetweenItsNodes) {
   constexpr uint64_t kElements = 16, kSize = kElements * sizeof(float);
   const simt::MatrixProduct p = product(4, 4, 4);
@@ -166,7 +166,7 @@ TEST_F(ProductTest, AGraphCallsTheLibraryBetweenItsNodes) {
     queue->record(nullptr, {});
     EXPECT_EQ(graph.size(), 3u);
     ASSERT_TRUE(graph.build().ok());
-    // The third range of the last launch is another left matrix of the product.
+    // In the last launch, the third range replaces a by `other`.
     for (const bool replaced : {false, true}) {
       for (uint64_t i = 0; i < kElements; ++i) floats(left)[i] = replaced ? 2 : static_cast<float>(i % 3);
       std::fill_n(values(0), kElements, NAN);
@@ -224,7 +224,8 @@ TEST_F(ProductTest, PlansAreBounded) {
   expect_passes(queue->mark(false).value());
 }
 
-// The heads of a sequence are between its rows, so the two dimensions of the batch need a stride each.
+// In memory, each row of a sequence contains one row of every head, so one stride cannot describe both dimensions of
+// the batch.
 void ProductTest::expect_batch_of_heads(int64_t depth) const {
   constexpr int64_t kSequences = 2, kHeads = 3, kRows = 5, kColumns = 5;
   simt::Operators operators;
@@ -283,7 +284,7 @@ void ProductTest::expect_batch_of_heads(int64_t depth) const {
 
 TEST_F(ProductTest, ABatchWithSeveralStridesIsDivided) { expect_batch_of_heads(4); }
 
-// The library rejects the second sequence, whose address is a multiple of 4 bytes only.
+// The library rejects the second sequence, whose address is only a multiple of 4 bytes.
 TEST_F(ProductTest, KernelsComputeAPartThatTheLibraryRejects) {
   if (context().stack().product_library().numbers.alignments[0] == kLtAbsent) GTEST_SKIP() << "no stated alignment";
   ::setenv("TEST_DRIVER_LACKS", "unaligned", 1);

@@ -68,10 +68,11 @@ template <class Body>
 int32_t run_blas(const char* function, Needs needs, const Body& body) {
   Call call(function, needs);
   auto code = static_cast<int32_t>(call.result());
-  // A code that TEST_DRIVER_FAIL requests is a status of the library.
+  // A code below kNoDevice, which TEST_DRIVER_FAIL may request, is a status of the library. Other codes are failures
+  // of the driver.
   if (code >= static_cast<int32_t>(Result::kNoDevice)) code = blas_traits().execution_failed;
   if (code == 0) code = body(call);
-  // A call of the driver in the library failed, too.
+  // A call of the driver inside the library has failed, too, so the driver stores a failure for the thread.
   const bool is_failure = code != 0 && code != blas_traits().numbers.not_supported;
   if (is_failure && traits().stores_failures) Thread::current().last_failure = Result::kInvalidValue;
   return code;
@@ -207,7 +208,7 @@ float dot_product(const float* a, const float* b, std::size_t count) {
 void compute(const BlasProblem& problem, const std::byte* a, const std::byte* b, std::byte* d) {
   const LtNumbers& numbers = blas_traits().numbers;
   const BlasDescription& description = problem.description;
-  // With a type of computation of its own, TF32 drops the last 13 bits of each operand.
+  // If TF32 is a separate type of computation, it drops the last 13 bits of each operand.
   const bool truncates = description.compute == numbers.compute_tf32 && numbers.compute_tf32 != numbers.compute_f32;
   const bool flips_a = description.op_a == numbers.op_t, flips_b = description.op_b == numbers.op_t;
   const std::size_t depth = flips_a ? problem.a.rows : problem.a.columns;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A library for matrix products, which the test driver contains and exports under the names of the vendor's library.
-// The host computes a product when the stream reaches it. Beside the rules of the test driver, the library enforces:
+// The host computes a product when the stream reaches it. Besides the rules of the test driver, the library enforces:
 //
 // - An object exists when a call uses it, and attributes have the documented sizes.
 // - A handle has the current context. Only one stream at a time uses a handle.
@@ -16,7 +16,7 @@
 
 namespace backplane::gpu_host::test_driver {
 
-// The statuses and numbers of the vendor's library, which its test driver defines.
+// The statuses and constants of the vendor's library, which its test driver defines.
 struct BlasTraits {
   const LtNumbers& numbers;
   int32_t alloc_failed, invalid_value, execution_failed;

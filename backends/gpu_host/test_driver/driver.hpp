@@ -7,7 +7,7 @@
 //   TEST_DRIVER_FAIL        calls that fail, FUNCTION:CALL:CODE (simt/test_driver/machine.hpp)
 //   TEST_DRIVER_VIOLATIONS  file to which the driver appends violations; without it, a violation ends the process
 //   TEST_DRIVER_DEVICES     number of devices, 1 by default
-//   TEST_DRIVER_BYTES       memory of each device in bytes, that of the OpenCL device by default
+//   TEST_DRIVER_BYTES       memory of each device in bytes; by default, the memory of the OpenCL device
 //   TEST_DRIVER_VERSION     version that the driver reports
 //   TEST_DRIVER_LACKS       features that devices lack, separated by commas: pools, managed, register; for CUDA
 //                           external (memory that other code shares); for HIP addresses, so that registered memory has
@@ -87,7 +87,7 @@ const Traits& traits();
 Result violate(Result result, const std::string& rule);
 // Returns whether TEST_DRIVER_LACKS contains a word.
 bool lacks(const char* word);
-// Returns the machine. The process has started the driver.
+// Returns the machine that executes the kernels. The process must have started the driver.
 Machine& machine();
 Result result_of(cl_int code);
 

@@ -72,7 +72,7 @@ Result check_params(const Call& call, const NodeParams& params) {
   return Result::kSuccess;
 }
 
-// Reports a violation if the driver may still execute the latest launch, and does not permit changes meanwhile.
+// Reports a violation if the latest launch may still run, unless the stack permits changes of running graphs.
 Result check_unlaunched(const Executable& executable) {
   const bool is_running = executable.stream != 0 && !observed().has(executable.stream, executable.command);
   if (!is_running || traits().changes_running_graphs) return Result::kSuccess;

@@ -37,7 +37,7 @@ struct Memory {
     static auto* const one = new Memory;
     return *one;
   }
-  // Returns the memory that streams have released to its pools.
+  // Moves freed memory to the unused memory of its pool after the stream has executed the command that frees it.
   void collect() {
     std::erase_if(ordered, [](const Ordered& each) {
       if (!each.point->signal.is_set() || each.point->signal.is_pending()) return false;

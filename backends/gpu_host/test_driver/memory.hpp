@@ -9,14 +9,14 @@ namespace backplane::gpu_host::test_driver {
 
 enum class MemoryKind { kDevice, kHost, kManaged, kRegistered, kMapped };
 
-// A memory pool of a device. Freed memory stays in the pool until it is used again, or until a wait for a stream or a
-// trim returns it to the device.
+// A memory pool of a device. Freed memory stays in the pool until it is used again. A wait for a stream, or a trim,
+// may return it to the device.
 struct Pool {
   explicit Pool(Context& of) : context(of) {}
   Context& context;
   bool exists = true;                              // false after the pool was destroyed, while its memory is in use
   uint64_t threshold = 0, reserved = 0, used = 0;  // bytes
-  std::multimap<uint64_t, void*> unused;           // the addresses of freed memory, by bytes
+  std::multimap<uint64_t, void*> unused;           // the addresses of freed memory; the key is its number of bytes
 };
 
 struct Allocation {
@@ -46,7 +46,8 @@ void trim_pools(const Context& context);
 // Allocates or frees memory when the stream has executed all of its current commands.
 Result allocate_ordered(const Call& call, const void* stream, const void* pool, uint64_t bytes, void** out);
 Result free_ordered(const Call& call, const void* stream, void* address);
-// `kinds` are the kinds of memory that the function frees. The memory must not be in use.
+// Frees memory whose kind is one of `kinds`, the kinds that the vendor's function frees. The memory must not be in
+// use.
 Result free_memory(Call& call, void* address, std::initializer_list<MemoryKind> kinds);
 Result register_host(Context& context, void* address, uint64_t bytes);
 Result unregister_host(void* address);

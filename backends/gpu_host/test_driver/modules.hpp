@@ -8,7 +8,7 @@ namespace backplane::gpu_host::test_driver {
 
 // `image` has the contents of a file in the folder TEST_DRIVER_MODULES.
 Result load_module(Context& context, const void* image, void** out);
-// Compiles a kernel, or loads it from the cache. `call` is unlocked meanwhile.
+// Compiles a kernel, or loads it from the cache. `call` is unlocked during the compilation.
 Result find_kernel(Call& call, const void* module, const char* name, void** out);
 
 // Sets the maximum of the shared bytes that a launch of the kernel adds.
@@ -22,7 +22,7 @@ struct Grid {
 Result launch(Call& call, const void* kernel, const void* stream, const Grid& grid,
               std::span<const std::byte> arguments);
 
-// Returns the failure of a launch in the current context that violates a rule.
+// Returns a failure if a launch in the current context would violate a rule.
 Result check_launch(const Call& call, const void* kernel, const Grid& grid, std::span<const std::byte> arguments);
 
 // Returns whether this launch of a kernel or of a product is the one that TEST_DRIVER_FAULT requests.

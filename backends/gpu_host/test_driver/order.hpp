@@ -18,7 +18,7 @@ class Clock {
   // stream.
   bool has(uint64_t stream, uint64_t commands) const;
 
-  // A stream exists between the two calls.
+  // A stream's number is valid between these two calls.
   static uint64_t create_stream();
   static void destroy_stream(uint64_t stream);
 

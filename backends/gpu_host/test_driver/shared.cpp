@@ -157,7 +157,7 @@ Result unmap(void* address, uint64_t bytes) {
 
 Result import_foreign(int fd, uint64_t bytes, void*& out) {
   auto file = kit::SharedFile::open("the test driver", fd, 0, bytes);
-  if (!file.ok()) return Result::kUnknown;  // drivers return this code for a descriptor of something else
+  if (!file.ok()) return Result::kUnknown;  // drivers return this code for a descriptor of another object
   out = file.value().get();
   Shared::get().foreign[out] = file.value();
   ::close(fd);

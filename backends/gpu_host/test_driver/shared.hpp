@@ -18,12 +18,12 @@ Result export_object(uint64_t object, int& fd);
 
 Result reserve(uint64_t bytes, void*& out);
 Result unreserve(const void* address, uint64_t bytes);
-// Maps all of an object to a reservation. Kernels may access it only after permit().
+// Maps all of an object to a reservation. Kernels may access the mapped memory only after permit().
 Result map_object(Context& context, void* address, uint64_t bytes, uint64_t object);
 Result permit(void* address, uint64_t bytes);
 Result unmap(void* address, uint64_t bytes);
 
-// Memory of another API, with any size. The driver owns the descriptor after a success.
+// Imports memory of another API, with any size. The driver owns the descriptor after a success.
 Result import_foreign(int fd, uint64_t bytes, void*& out);
 Result map_foreign(Context& context, const void* memory, uint64_t bytes, void*& out);
 // Returns whether map_foreign() returned the address.

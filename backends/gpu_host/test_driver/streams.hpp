@@ -41,7 +41,7 @@ class Stream {
 
   uint64_t number() const { return number_; }
   uint64_t commands() const { return commands_; }
-  // Returns whether the end of a command precedes the next command of this stream.
+  // Returns whether `command` of `stream` ends before the next command of this stream begins.
   bool follows(uint64_t stream, uint64_t command) const;
 
  private:
@@ -65,7 +65,7 @@ struct Event {
 // Each function that takes a handle reports a violation and returns null if the object does not exist.
 void* add_stream(Context& context);
 std::shared_ptr<Stream> find_stream(const void* handle);
-// Enqueue calls and waits use this function. The stream must have the context of the call.
+// Enqueue calls and waits use this function. The stream must belong to the context of the call.
 std::shared_ptr<Stream> find_stream(const Call& call, const void* handle);
 Result remove_stream(Call& call, const void* handle);
 void* add_event(Context& context, bool is_timed);

@@ -55,8 +55,7 @@ class Driver : public HostDriver {
     kernels().add(BP_OP_MUL, BP_F32, [](const Call& call) {
       map_binary<float, float, float>(call, [](float a, float b) { return a * b; });
     });
-    // The kernel of div also divides by the number of output elements for which `prepare_div`
-    // prepared it.
+    // The kernel of `div` also divides by the number of output elements for which `prepare_div` prepared it.
     kernels().add(BP_OP_DIV, BP_F32, {.run = div, .prepare = prepare_div});
     // Adds kernels that do nothing for each composite that has its own shape rules.
     for (uint32_t id = 0; id < BP_OP_LIMIT; ++id) {
@@ -65,7 +64,7 @@ class Driver : public HostDriver {
         kernels().add(id, dtype, KernelSpec{.run = [](const Call&) {}, .mixed = UINT32_MAX});
       }
     }
-    // Writes the number of present operands to every element.
+    // Writes the number of inputs that are present to every element of the output.
     kernels().add(BP_OP_QUANTIZED_MATMUL, BP_I8, BP_F32, [](const Call& call) {
       const auto present =
           std::count_if(call.inputs.begin(), call.inputs.end(), [](const View& in) { return in.dtype != 0; });

@@ -39,7 +39,7 @@ struct GraphQueue {
   }
 };
 
-// A native device whose copies add as many nodes as they have bytes.
+// A native device in which a copy of n bytes adds n nodes.
 class GraphNative : public ManualNative {
  public:
   using Queue = GraphQueue;
@@ -178,7 +178,8 @@ TEST_F(QueueGraphTest, EventsBecomeDependencies) {
   EXPECT_FALSE(b->capturing());
 }
 
-// A command without nodes must not hide the nodes that its stream has waited for.
+// After a command that adds no nodes, the stream's next command must still follow the nodes of the stream's earlier
+// commands.
 TEST_F(QueueGraphTest, ACommandWithoutNodesKeepsTheDependencies) {
   const Stream a = stream();
   ASSERT_TRUE(device.begin_graph(*a, {}).ok());

@@ -175,8 +175,8 @@ TEST_F(QueueNativeTest, AnEventHasAHandleOnceItIsRecorded) {
   EXPECT_THAT(failed.message(), HasSubstr("a planted failure"));
 }
 
-// A wait for a stream without commands marks the stream's queue only if the stream's handle was
-// returned. Only then may other code have enqueued commands.
+// A wait for a stream without commands marks the stream's queue only if the stream's handle was returned. Other code
+// can enqueue commands only after that.
 TEST_F(QueueNativeTest, AStreamWithAHandleWaitsForOtherCode) {
   const Stream own = stream();
   ManualQueue& native = *own->queue().native;

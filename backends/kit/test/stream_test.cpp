@@ -181,7 +181,7 @@ TEST_F(KitTest, AFailureReachesStreamsThatWaitOnLaterEvents) {
   bp_buffer *x = buffer(), *y = buffer();
   bp_event *before = event(), *after = event(), *late = event();
   ASSERT_EQ(api->event_record(device, before, a, &error), BP_OK);
-  enqueue(a, BP_OP_FLOOR, x, x);  // waits for the gate, because event_record fails on a failed stream
+  enqueue(a, BP_OP_FLOOR, x, x);  // waits for the gate, so that ABS cannot fail before event_record
   enqueue(a, BP_OP_ABS, x, x);
   ASSERT_EQ(api->event_record(device, after, a, &error), BP_OK);
   gate_open = true;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests matmul, sort and philox against naive loops and known results.
+// Tests `matmul`, `sort` and `philox` against naive loops and known results.
 #include "fixture.hpp"
 
 namespace backplane::reference::test {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests gather, scatter, reductions and scans against naive loops.
+// Tests `gather`, `scatter`, reductions and scans against naive loops.
 #include "fixture.hpp"
 
 namespace backplane::reference::test {

@@ -39,7 +39,8 @@ inline uint32_t trimmed_attributes(const unsigned char* attributes, uint32_t byt
   return bytes;
 }
 
-// Returns the attributes, or null if the whole struct is zero and the operator permits null.
+// Returns the attributes, or null if all bytes after struct_size are zero and the operator permits
+// null.
 inline const void* canonical_attributes(const OpInfo& op, const void* attributes) noexcept {
   if (!op.attributes->optional || attributes == nullptr) return attributes;
   const auto* bytes = static_cast<const unsigned char*>(attributes);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The differences between a legal descriptor and an operator's plain form: combinations of dtypes,
-// and additions of later versions. In the plain form all floats have one dtype (statistics of f16
-// and bf16 data are f32), indices are i32, and the descriptor is legal in the version that
-// introduced the operator. A kernel supports the plain form, and each difference that its mask
+// and additions of later versions. In the plain form all floats have one dtype, except that
+// statistics of f16 and bf16 data are f32. Indices are i32. The plain form is legal in the version
+// that introduced the operator. A kernel supports the plain form, and each difference that its mask
 // states.
 #pragma once
 
@@ -14,8 +14,8 @@ namespace backplane::rules {
 enum Mixed : uint32_t {
   kMixedParameters = 1u << 0,  // parameters are f32 and data are f16 or bf16
   kMixedState = 1u << 1,       // state is f32 and parameters are f16 or bf16
-  // An index is i64. Gather and scatter never have this bit, because their plain form permits both
-  // index dtypes.
+  // An index is i64. `gather` and `scatter` never have this bit, because their plain form permits
+  // both index dtypes.
   kMixedIndex = 1u << 2,
   // Keys and values, a weight or a matmul input are f16 or bf16, and data are f32.
   kMixedHalves = 1u << 3,
@@ -23,7 +23,7 @@ enum Mixed : uint32_t {
   kMixedScale = 1u << 5,    // the dtype of the weights' scales differs from the result's
   kMixedMinimum = 1u << 6,  // weights have a minimum
   kMixedWide = 1u << 7,     // the result is f32 and data are f16 or bf16
-  // Additions of ABI 0.3 to attention and batch_norm:
+  // Additions of ABI 0.3 to `attention` and `batch_norm`:
   kMixedSinks = 1u << 8,
   kMixedSoftcap = 1u << 9,
   kMixedUnbiased = 1u << 10,
@@ -65,8 +65,8 @@ inline uint32_t mixed_composite(const bp_op_desc& desc) {
 
 }  // namespace detail
 
-// Returns the bits of the mask that the dtypes of a descriptor determine. Its counts and dtypes are
-// legal.
+// Returns the bits of the mask that the dtypes of a descriptor determine. The descriptor's counts
+// and dtypes are legal.
 inline uint32_t mixed_of(const bp_op_desc& desc) {
   switch (desc.op) {
     case BP_OP_SOFTMAX:

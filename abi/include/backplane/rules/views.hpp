@@ -47,8 +47,8 @@ constexpr int64_t element_count(const bp_tensor_desc& view) noexcept {
   return overflow ? -1 : count;
 }
 
-// Returns false if a byte offset within the view does not fit into 63 bits. A packed operand states
-// its size.
+// Writes the view's range of bytes to *out. Returns false if a byte offset within the view does not
+// fit into 63 bits. The size of a packed operand is its strides[0].
 constexpr bool extent_of(const bp_tensor_desc& view, uint32_t dtype_bytes, Extent* out) noexcept {
   *out = {0, 0};
   for (uint32_t d = 0; d < view.rank; ++d) {

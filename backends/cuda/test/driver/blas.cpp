@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The numbers of cuBLASLt, with which the CUDA test driver exports its library for matrix products.
+// The constants and names of cuBLASLt, with which the CUDA test driver exports a library for matrix products.
 #include "gpu_host/test_driver/blas.hpp"
 #include "runtime/cublaslt.hpp"
 

@@ -38,7 +38,7 @@ constexpr ResultName kResultNames[] = {
 constexpr uint32_t kLanes = 32, kMaxGroupSize = 1024, kSharedBytes = 48u << 10;
 
 int architecture() { return std::stoi(setting("TEST_DRIVER_ARCHITECTURE", "80")); }
-// The limits of an A100 and of an H100.
+// The maximum shared memory of a launch, in bytes, as on an A100 and on an H100.
 uint32_t launch_bytes() { return architecture() < 90 ? 163u << 10 : 227u << 10; }
 
 int attribute_of(CUdevice_attribute attribute) {

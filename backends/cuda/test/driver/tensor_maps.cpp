@@ -14,7 +14,7 @@ using u32 = uint32_t;
 using u64 = uint64_t;
 #include "kernels/tensor_map.h"
 
-// The only form of tensor maps that the plugin's kernels use.
+// Returns whether a tensor map has the only form that the plugin's kernels use.
 bool is_known_form(CUtensorMapDataType type, cuuint32_t rank, CUtensorMapInterleave interleave,
                    CUtensorMapSwizzle swizzle, CUtensorMapFloatOOBfill fill) {
   return (type == CU_TENSOR_MAP_DATA_TYPE_FLOAT16 || type == CU_TENSOR_MAP_DATA_TYPE_BFLOAT16) && rank == 3 &&

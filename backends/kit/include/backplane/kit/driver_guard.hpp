@@ -14,12 +14,12 @@
 
 namespace backplane::kit {
 
-// While a guard exists, its thread blocks all signals except those of faults, such as SIGSEGV, and
-// has the default floating-point mode. Threads that the driver starts inherit both. The destructor
-// restores the thread's mode and signal mask, and the process's signal handlers and locale. Guards
-// of several threads may overlap, and the last guard to end restores the process's state. If the
-// host installs a signal handler while a guard exists, the handler is lost. A guard costs about
-// 20 µs, so use it in slots that start a driver or compile, and not in enqueue calls.
+// While a guard exists, its thread blocks all signals except those of faults, such as SIGSEGV, and has the default
+// floating-point mode. Threads that the driver starts inherit this signal mask and this mode. The destructor restores
+// the thread's mode and signal mask, and the process's signal handlers and locale. Guards of several threads may
+// overlap, and the last guard to end restores the process's state. If the host installs a signal handler while a
+// guard exists, the handler is lost. A guard costs about 20 µs, so use it in slots that start a driver or compile,
+// and not in enqueue calls.
 class DriverGuard {
  public:
   DriverGuard() {
@@ -77,8 +77,8 @@ class DriverGuard {
   sigset_t mask_;
 };
 
-// A DriverGuard that only one thread at a time can hold, for slots that may start a driver. Some
-// drivers crash or find no device if two threads start them at once.
+// A DriverGuard that only one thread at a time can hold, for slots that may start a driver. Some drivers crash or
+// find no device if two threads start them at the same time.
 class StartGuard {
  public:
   StartGuard() : lock_(mutex()) {}
@@ -100,7 +100,7 @@ struct NoGuard {
   NoGuard() {}  // not trivial, so that an unused object causes no warning
   ~NoGuard() {}
 };
-// The kit's guard of a call into a native device. A native device with `kGuardsDriver` has guards of its own.
+// The kit's guard of a call into a native device. A native device with `kGuardsDriver` makes its own guards.
 template <class Native>
 using GuardOf = std::conditional_t<requires { Native::kGuardsDriver; }, NoGuard, DriverGuard>;
 

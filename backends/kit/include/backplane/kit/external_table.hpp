@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The C table of the interface "bp.external", implemented by a C++ device class. The interface
-// exists if the class has the method external_types, and the method returns a type. The other methods
-// are optional; a slot without its method is null.
+// The C table of the interface "bp.external", implemented by a C++ device class. The interface exists if the class
+// has the method external_types, and the method returns at least one type. The other methods are optional; a slot
+// without its method is null.
 //   std::span<const ExternalType> external_types() const;
 //   Result<Buffer*> create_external(const bp_buffer_desc&, std::string_view type);
 //   Result<bp_external_handle> export_memory(Buffer&, std::string_view type);

@@ -8,8 +8,8 @@
 
 namespace backplane::kit {
 
-// The output of a `Prepare` function: the kernel that it selects, and its requests for the plan.
-// The plan serves one size unless any_size is set.
+// The output of a `Prepare` function: the selected kernel, and requests for the plan. The plan serves one size unless
+// any_size is set.
 struct Prepared : PlanNeeds {
   Prepared() { any_size = false; }
   Kernel run = nullptr;  // the kernel; null selects KernelSpec::run

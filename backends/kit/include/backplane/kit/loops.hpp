@@ -140,7 +140,7 @@ class LoopNest {
 #define BACKPLANE_KIT_INDEPENDENT _Pragma("GCC ivdep")
 #endif
 
-// Computes out = f(in) element by element; f takes and returns the stored types.
+// Computes out = f(in) element by element; f takes and returns values of the stored types.
 template <class Out, class In, class F>
 void map_stored(const Call& call, const F& f) {
   LoopNest<2>({&call.out(), &call.in(0)}).rows([&](const auto& at, const auto& strides, int64_t count) {
@@ -157,13 +157,13 @@ void map_stored(const Call& call, const F& f) {
   });
 }
 
-// Computes out = f(in) element by element; f takes and returns the widened types.
+// Computes out = f(in) element by element; f takes and returns widened values (WideOf in types.hpp).
 template <class Out, class In, class F>
 void map_unary(const Call& call, const F& f) {
   map_stored<Out, In>(call, [&](In in) { return narrow<Out>(f(widen(in))); });
 }
 
-// Computes out = f(a, b) element by element; f takes and returns the widened types.
+// Computes out = f(a, b) element by element; f takes and returns widened values (WideOf in types.hpp).
 template <class Out, class A, class B, class F>
 void map_binary(const View& to, const View& left, const View& right, const F& f) {
   LoopNest<3>({&to, &left, &right}).rows([&](const auto& at, const auto& strides, int64_t count) {
@@ -197,7 +197,7 @@ void map_binary(const Call& call, const F& f) {
   map_binary<Out, A, B>(call.out(), call.in(0), call.in(1), f);
 }
 
-// Computes out = f(a, b, c) element by element; f takes and returns the stored types.
+// Computes out = f(a, b, c) element by element; f takes and returns values of the stored types.
 template <class Out, class A, class B, class C, class F>
 void map_ternary_stored(const Call& call, const F& f) {
   LoopNest<4>({&call.out(), &call.in(0), &call.in(1), &call.in(2)})

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kit's names for the ABI rules' tables of operators and dtypes, and storage for attributes.
+// Names in the kit's namespace for the tables of operators and dtypes (rules/), and storage for attributes.
 #pragma once
 
 #include <backplane/kit/structs.hpp>

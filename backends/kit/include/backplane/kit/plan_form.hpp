@@ -257,10 +257,9 @@ Status check_execution(const PlanForm& plan, const bp_execution* given, const Sp
 
 }  // namespace detail
 
-// Returns needs whose masks contain the operands that core must stage. `dense` means that the
-// kernel requires dense operands, so core stages other views and input immediates. Core also stages
-// an input that an output aliases, unless the operator is elementwise. Only elementwise kernels
-// read each element before they overwrite it.
+// Returns a PlanNeeds whose masks contain the operands that core must stage. `dense` means that the kernel requires
+// dense operands, so core stages other views and input immediates. Core also stages an input that an output aliases,
+// unless the operator is elementwise. Only elementwise kernels read each element before they overwrite it.
 inline PlanNeeds common_needs(const CheckedDesc& checked, bool dense) {
   const bp_op_desc& desc = checked.desc;
   PlanNeeds needs;

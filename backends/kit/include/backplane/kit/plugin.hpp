@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Includes the whole kit. A plugin is a driver class and one function:
+// Includes the kit for host devices; queue_device.hpp adds all other devices. A plugin is a driver class and one
+// function:
 //   BP_EXPORT bp_status bp_plugin_query(const bp_host* host, const bp_plugin** out, bp_error* error) {
 //     return backplane::kit::query<MyDriver>(host, out, error);
 //   }
@@ -50,7 +51,7 @@ constexpr uint32_t build_flags() {
   return flags;
 }
 
-// The strings must be literals, because the plugin's table points to them.
+// A plugin's name and versions. The strings must be literals, because the plugin's table points to them.
 struct Identity {
   const char* name = "";     // [a-z0-9_]{1,63}, as in the manifest
   const char* version = "";  // the vendor's version of the plugin
@@ -98,7 +99,7 @@ class HostDriver {
   const Host& host() const { return host_; }
   uint64_t memory_limit() const { return memory_limit_; }
   void set_devices(uint32_t count) { devices_ = count; }
-  // The limit applies to each open device.
+  // Sets the limit on the memory of each open device.
   void set_memory_limit(uint64_t bytes) { memory_limit_ = bytes; }
 
  private:

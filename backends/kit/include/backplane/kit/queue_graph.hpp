@@ -47,7 +47,7 @@ struct QueueWork {
   std::vector<Range> recorded;  // the ranges of the capture
   std::vector<Range> launched;  // the ranges of the latest launch
   std::vector<std::shared_ptr<const typename Native::Program>> programs;
-  std::atomic<uint64_t> held_by{0};  // the last interval that keeps the work alive
+  std::atomic<uint64_t> held_by{0};  // number of the latest Interval (queue_stream.hpp) that keeps the work alive
 };
 
 template <class Native>
@@ -64,7 +64,7 @@ class QueueCapture : public CaptureLanes {
  public:
   // A point in a capture.
   struct Point {
-    std::shared_ptr<QueueCapture> capture;  // null for a point of no capture
+    std::shared_ptr<QueueCapture> capture;  // null if the point is outside of captures
     Counts counts;
     std::vector<uint32_t> nodes;  // the nodes that the point follows
   };
@@ -112,8 +112,8 @@ class QueueCapture : public CaptureLanes {
   }
 
  private:
-  // While a recording exists, the queue adds its commands to the graph. The destructor removes the nodes that were
-  // added after the first `before` nodes.
+  // While a recording exists, the queue adds its commands to the graph. The destructor keeps the first `before`
+  // nodes. After a success, record() sets `before` to the new number of nodes.
   struct Recording {
     Recording(Native& of, Queue& on, typename Native::Graph& to, std::span<const uint32_t> after)
         : native(of), queue(on), graph(to), before(to.size()) {

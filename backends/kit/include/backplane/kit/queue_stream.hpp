@@ -15,7 +15,7 @@ struct QueuePlan : PlanForm {
 
   std::shared_ptr<const Program> program;
   mutable std::atomic<bool> launched{false};  // set after the first launch, at which a driver may compile again
-  mutable std::atomic<uint64_t> held_by{0};   // the last interval that keeps the program alive
+  mutable std::atomic<uint64_t> held_by{0};   // number of the latest Interval that keeps the program alive
 };
 
 // A point in a stream. device.h defines what record and wait mean.
@@ -67,7 +67,7 @@ class QueueStream {
   using Capture = QueueCapture<Native>;
   using Work = QueueWork<Native>;
 
-  // `foreign` means that other code enqueues on the native queue too.
+  // `foreign` means that other code also enqueues on the native queue.
   QueueStream(Native& native, std::unique_ptr<Queue> queue, std::recursive_mutex& order, bool foreign = false)
       : native_(native), queue_(std::move(queue)), state_(std::make_shared<State>(native, order)), foreign_(foreign) {
     kept_.reserve(kKept);
@@ -181,7 +181,7 @@ class QueueStream {
       return status.ok() ? health_of(native_) : status;
     }
     if (foreign_) {
-      // Work before a pending mark is pending too, so a poll needs no further mark.
+      // A stream with a pending mark is itself pending, so this poll needs no new mark.
       const bool pending = marked_at_ == position_ && native_.poll(mark_).code() == BP_TIMEOUT;
       if (pending && timeout_ns == 0) return timed_out();
       timeout_ns = std::max(timeout_ns, kMarkNs);
@@ -205,8 +205,9 @@ class QueueStream {
   };
   static constexpr std::size_t kKept = 64;      // maximum number of programs and graphs per interval
   static constexpr std::size_t kIntervals = 8;  // maximum number of intervals in flight
-  // The time that an idle native queue has to complete a mark, in nanoseconds. Each poll of a stream
-  // with other code makes a new mark, so polls with a shorter time might never see the queue idle.
+  // The minimum timeout of a wait on a native queue that other code uses, in nanoseconds. Each such wait makes a new
+  // mark, and even an idle queue needs some time to complete the mark. Without this minimum, polls might never see
+  // the queue idle.
   static constexpr uint64_t kMarkNs = 1'000'000;
 
   // Returns whether the failure of a command is permanent for the stream. A failure is permanent if
@@ -215,8 +216,8 @@ class QueueStream {
     return status.code() == BP_EXECUTION_FAILED || status.code() == BP_DEVICE_LOST;
   }
 
-  // Keeps a program or a graph alive. `held_by` is the last interval that keeps it. Allocates nothing
-  // after the vectors of all intervals have grown.
+  // Keeps a program or a graph alive until the open interval has completed. `held_by` is the number of the latest
+  // interval that keeps the object. Allocates nothing after the vectors of all intervals have grown to kKept entries.
   template <class T>
   Status keep(const std::shared_ptr<T>& object, std::atomic<uint64_t>& held_by) {
     if (held_by.load(std::memory_order_relaxed) == interval_) return {};

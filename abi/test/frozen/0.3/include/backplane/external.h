@@ -29,8 +29,8 @@ BP_FROZEN_MIN(bp_external_type, BP_EXTERNAL_TYPE_MIN_SIZE);
 
 /* A handle by which other devices and processes import memory or a semaphore. Role: output of the
  * slots that export, and input of the slots that import. A process that receives a handle from
- * another process sets `fd` to its own descriptor of the object, and leaves `object_bytes`, `uuid`,
- * `type` and `data` unchanged. */
+ * another process sets `fd` to its own descriptor of the object. The process does not change
+ * `object_bytes`, `uuid`, `type` and `data`. */
 typedef struct bp_external_handle {
   uint32_t struct_size;
   uint32_t reserved; /* must be 0 */
@@ -65,7 +65,7 @@ typedef struct bp_semaphore bp_semaphore;
  * Order       Streams and events order work of one device only. Semaphores, or waits by the host
  *             processes, order the work of several devices and processes on shared memory.
  * Input       A handle comes from another process, so the plugin checks it. A wrong handle never
- *             fails work or the process. */
+ *             makes enqueued work fail, and never ends the process. */
 typedef struct bp_external_api {
   uint32_t struct_size;
   uint32_t reserved;
@@ -79,7 +79,8 @@ typedef struct bp_external_api {
    * Since:     0.3, required in this interface. */
   bp_status (*external_type)(bp_device* device, uint32_t index, bp_external_type* out, bp_error* error);
 
-  /* Creates a buffer whose memory buffer_export can export as `type`. Otherwise like buffer_create.
+  /* Creates a buffer whose memory buffer_export can export as `type`. All other rules are those of
+   * buffer_create.
    * Ownership: the caller owns *out, and calls buffer_destroy. desc and type are borrowed for the
    *            call.
    * Threads:   any, concurrently.
@@ -115,7 +116,8 @@ typedef struct bp_external_api {
   bp_status (*buffer_import)(bp_device* device, const bp_external_handle* handle, uint32_t* out_kind, bp_buffer** out,
                              bp_error* error);
 
-  /* Creates a semaphore with the value `value`, which semaphore_export can export as `type`.
+  /* Creates a semaphore that semaphore_export can export as `type`. The semaphore begins at
+   * `value`.
    * Ownership: the caller owns *out, and calls semaphore_destroy before close. type is borrowed for
    *            the call.
    * Threads:   any, concurrently.
@@ -162,7 +164,7 @@ typedef struct bp_external_api {
                                 bp_error* error);
 
   /* Makes later work of the stream wait until the semaphore has reached `value`. The wait may come
-   * before the signal, and other streams execute their work meanwhile.
+   * before the signal. Other streams execute their work during the wait.
    * Ownership: the caller keeps the semaphore until the stream has executed the wait.
    * Threads:   any, one call on this stream at a time.
    * Stream:    enqueues.
@@ -172,7 +174,8 @@ typedef struct bp_external_api {
   bp_status (*semaphore_wait)(bp_device* device, bp_stream* stream, bp_semaphore* semaphore, uint64_t value,
                               bp_error* error);
 
-  /* Destroys a semaphore of this device. Other semaphores of the same handle remain valid.
+  /* Destroys a semaphore of this device. Other bp_semaphore objects for the same semaphore remain
+   * valid.
    * Ownership: consumes semaphore, which no pending work uses.
    * Threads:   any, concurrently.
    * Stream:    synchronous.

@@ -24,8 +24,8 @@ BP_STATIC_ASSERT(sizeof(bp_graph_binding) == 24, "bp_graph_binding is frozen");
 typedef struct bp_graph_desc {
   uint32_t struct_size;
   uint32_t flags; /* must be 0 */
-  /* The ranges that a launch may replace. They do not overlap. Each operand and each range of a
-   * copy is inside one of these ranges or outside all of them. */
+  /* The ranges that a launch may replace. The ranges do not overlap. Each operand and each range of
+   * a copy is inside one of these ranges or outside all of them. */
   const bp_graph_binding* bindings;
   uint32_t binding_count;
   uint32_t reserved;
@@ -54,8 +54,8 @@ BP_FROZEN_MIN(bp_graph_info, BP_GRAPH_INFO_MIN_SIZE);
  *          and graph_launch on a capturing stream; the wait of a capturing stream for an event that
  *          was recorded outside its capture. For an event that was last recorded in a capture,
  *          event_wait and event_elapsed return INVALID_ARGUMENT. After the capture has ended,
- *          stream_wait_event returns INVALID_ARGUMENT too. The caller does not destroy a capturing
- *          stream.
+ *          stream_wait_event on such an event also returns INVALID_ARGUMENT. The caller does not
+ *          destroy a capturing stream.
  * Values   Immediates, scalars, sizes and host addresses are recorded. A scalar in a buffer
  *          (BP_OP_FLAG_DEVICE_SCALARS) and the bytes at a host address are read at each launch.
  * Memory   Until the graph is destroyed, the caller keeps the plans, buffers, workspace and host

@@ -76,7 +76,7 @@ enum {
   BP_ACTIVATION_SIGMOID = 5,
   BP_ACTIVATION_TANH = 6 /* only in activation_bwd. Since 0.3 */
 };
-/* Functions of the operator unary. A later version may add functions. */
+/* Functions of the operator `unary`. A later version may add functions. */
 enum {
   BP_UNARY_EXPM1 = 0,
   BP_UNARY_EXP2 = 1,
@@ -112,13 +112,13 @@ enum { BP_NORM_LAYER = 0, BP_NORM_RMS = 1, BP_NORM_GROUP = 2, BP_NORM_BATCH = 3 
 #define BP_SET_BITS (BP_SET_INTS | BP_DTYPE_BIT(BP_BOOL))
 #define BP_SET_NUMERIC (BP_SET_FLOATS | BP_SET_INTS)
 #define BP_SET_ALL (BP_SET_NUMERIC | BP_DTYPE_BIT(BP_BOOL))
-/* Dtypes of the first input of matmul. */
+/* Dtypes of the first input of the operator `matmul`. */
 #define BP_SET_MATMUL (BP_SET_FLOATS | BP_DTYPE_BIT(BP_U8) | BP_DTYPE_BIT(BP_I8))
 #define BP_SET_U32 BP_DTYPE_BIT(BP_U32)
 /* Dtypes of operators that move elements without computing. The set is separate from BP_SET_ALL,
  * because storage formats may be added to this set only. */
 #define BP_SET_MOVED (BP_SET_NUMERIC | BP_DTYPE_BIT(BP_BOOL))
-/* Dtypes of scatter with mode SET. Other modes accept BP_SET_NUMERIC. */
+/* Dtypes of the operator `scatter` with mode SET. Its other modes accept BP_SET_NUMERIC. */
 #define BP_SET_SCATTERED BP_SET_MOVED
 
 /* Dtype rules: the dtypes of the operands as a function of T. */
@@ -169,8 +169,8 @@ enum { BP_PROFILE_CORE = 1, BP_PROFILE_INFER = 2, BP_PROFILE_TRAIN = 3, BP_PROFI
 /* The work reads scalars from device memory when the work runs. Without this flag, all launches of
  * a graph use the recorded scalars. */
 #define BP_OP_FLAG_DEVICE_SCALARS 2u
-/* plan_create may run trials on the device. Without this flag, or with DETERMINISTIC, plan_create
- * must not run trials. */
+/* plan_create may run trials on the device to choose the fastest kernel. Without this flag, or with
+ * DETERMINISTIC, plan_create must not run trials. */
 #define BP_OP_FLAG_TUNE 4u
 /* Requests a plan that serves only the descriptor's sizes and is not ANY_SIZE. Only core sets this
  * flag, and only if the any-size plan has BP_PLAN_SPECIALIZABLE. plan_create returns UNSUPPORTED if
@@ -179,7 +179,7 @@ enum { BP_PROFILE_CORE = 1, BP_PROFILE_INFER = 2, BP_PROFILE_TRAIN = 3, BP_PROFI
 #define BP_OP_FLAGS_ALL 15u /* a callee returns UNSUPPORTED for any other flag */
 
 /* A descriptor: an operator with its operands, without data. Role: input, borrowed for the call. A
- * view that an operator both reads and writes, such as io of scatter, is an output and not an
+ * view that an operator both reads and writes, such as `io` of `scatter`, is an output and not an
  * input. */
 typedef struct bp_op_desc {
   uint32_t struct_size;
@@ -201,9 +201,10 @@ typedef struct bp_op_desc {
 BP_FROZEN_MIN(bp_op_desc, BP_OP_DESC_MIN_SIZE);
 
 /* A view is near if each extent, the number of elements, and the distance in elements between any
- * two elements are below this limit. Otherwise the view is far. A number below the limit is still
- * below 2^31 after rounding up to a tile. Numbers of bytes, the offset of element 0, workspace and
- * an operator's iteration space may exceed the limit even for near views. */
+ * two elements are below this limit. Otherwise the view is far. A number below the limit stays
+ * below 2^31 if a kernel rounds it up to a multiple of at most 65536. Numbers of bytes, the offset
+ * of element 0, workspace and an operator's iteration space may exceed the limit even for near
+ * views. */
 #define BP_NEAR_LIMIT INT64_C(0x7FFF0000)
 
 /* The plan serves every descriptor of its class. Descriptors of a class differ only in shape and
@@ -211,8 +212,9 @@ BP_FROZEN_MIN(bp_op_desc, BP_OP_DESC_MIN_SIZE);
  * the same operands are near. For each dimension, all extents are 0, all are 1, or all are greater.
  * All strides are 0, all are 1, all are greater, or all are negative. The stride of a dimension of
  * extent 0 or 1 is treated as 0. A packed operand has the same shape and strides in all descriptors
- * of a class. The plan's workspace and masks apply to all descriptors of the class. The plan reads
- * sizes from bp_execution.desc. Core caches the plan by class. */
+ * of a class. The plan's stage masks apply to all descriptors of the class, and so does its
+ * workspace without BP_PLAN_SIZED_WORKSPACE. The plan reads sizes from bp_execution.desc. Core
+ * caches the plan by class. */
 #define BP_PLAN_ANY_SIZE 1u
 #define BP_PLAN_DETERMINISTIC 2u /* results are bitwise the same from run to run */
 /* In an ANY_SIZE plan, workspace_bytes applies only to the sizes that plan_create received.
@@ -231,9 +233,9 @@ BP_FROZEN_MIN(bp_op_desc, BP_OP_DESC_MIN_SIZE);
 typedef struct bp_plan_info {
   uint32_t struct_size;
   uint32_t flags; /* BP_PLAN_* */
-  /* Masks of operands that core copies to or from dense, fully aligned temporaries. The plan does
-   * not accept the strides, alignment, aliasing or immediates of these operands. The plan is
-   * created for the temporaries. */
+  /* Masks: bit 1 << i means that core copies input or output i to or from a dense, fully aligned
+   * temporary. The plan does not accept that operand's strides, alignment, aliasing or immediate.
+   * The plan is created for the temporaries. */
   uint32_t stage_inputs;
   uint32_t stage_outputs;
   /* Size of the workspace, which core provides uninitialised. The next execution on the stream gets

@@ -47,7 +47,7 @@ typedef struct bp_host {
 #define BP_HOST_MIN_SIZE 32u
 BP_FROZEN_MIN(bp_host, BP_HOST_MIN_SIZE);
 
-/* Bits of bp_plugin.build_flags, which describe the build. They are information only. */
+/* Bits of bp_plugin.build_flags, which describe the build. Hosts only report these bits. */
 #define BP_BUILD_DEBUG 1u
 #define BP_BUILD_ASAN 2u
 #define BP_BUILD_TSAN 4u
@@ -96,10 +96,10 @@ struct bp_plugin {
                            bp_error* error);
 
   /* Returns a table of the plugin by name (see "Optional interfaces" below), or null. `device` may
-   * be null if the interface belongs to the plugin. `version` is the major version of the table,
-   * counted from 1. A table grows at its tail, and bp_plugin.abi_version determines its slots. A
-   * plugin returns a table for every major version that it still supports. The host requests the
-   * newest major version first.
+   * be null if the interface belongs to the plugin and not to a device. `version` is the major
+   * version of the table, counted from 1. A table grows at its tail, and bp_plugin.abi_version
+   * determines its slots. A plugin returns a table for every major version that it still supports.
+   * The host requests the newest major version first.
    * Ownership: borrowed until shutdown, or until `device` closes if it is not null.
    * Threads:   any, concurrently.
    * Stream:    synchronous.
@@ -109,7 +109,7 @@ struct bp_plugin {
 
   /* Shuts the instance down. Afterwards the plugin writes no log lines and has no threads. The host
    * never calls this slot from a destructor or an exit handler. The process may exit at any moment
-   * without calling it.
+   * without a call of this slot.
    * Ownership: consumes plugin.
    * Threads:   any; all devices are closed, and no call on this instance runs.
    * Stream:    synchronous.

@@ -9,10 +9,9 @@
 
 namespace backplane::kit {
 
-// The two dtypes that select a kernel. `first` is the dtype T of the operator's dtype rule
-// (BP_RULE_*). `second` is the dtype that T does not determine: the output's dtype for cast, sums,
-// matmul and composites, and the index's dtype for gather and scatter. If T determines all dtypes,
-// `second` is T.
+// The two dtypes that select a kernel. `first` is the dtype T of the operator's dtype rule (BP_RULE_*). `second` is
+// the dtype that T does not determine: the output's dtype for `cast`, sums, `matmul` and composites, and the index's
+// dtype for `gather` and `scatter`. If T determines all dtypes, `second` is T.
 struct KernelDtypes {
   uint32_t first = 0;
   uint32_t second = 0;

@@ -36,7 +36,7 @@ inline Status check_event_flags(uint32_t flags) {
   return unsupported("event_create: the flags ", flags, " contain an unknown bit");
 }
 
-// `kinds` is bp_device_info.memory_kinds.
+// Returns UNSUPPORTED if the mask `kinds` (bp_device_info.memory_kinds) does not contain `kind`.
 inline Status check_kind(uint64_t kinds, uint32_t kind) {
   if (kind < BP_MEMORY_KINDS && (kinds >> kind & 1u) != 0) return {};
   return unsupported("memory kind ", kind, " is not offered by this device: see memory_kinds of its bp_device_info");

@@ -18,7 +18,7 @@ struct HostBuffer {
   uint32_t kind = BP_MEMORY_DEVICE;
   std::size_t alignment = 0;           // 0 for imported and for external memory
   std::shared_ptr<SharedFile> file{};  // the file of external memory
-  bool created = false;                // whether this buffer created the file; only then do its bytes count as used
+  bool created = false;                // true if this buffer created the file, so that its bytes count as used
 };
 
 class HostMemory {

@@ -14,11 +14,11 @@ namespace backplane::kit {
 template <class Operator>
 class Operators {
  public:
-  // Adds an operator for T = `dtype` and every free dtype (see KernelDtypes).
+  // Adds an operator for KernelDtypes::first = `dtype` and any KernelDtypes::second.
   void add(uint32_t op, uint32_t dtype, Operator entry) {
     table_.insert_or_assign(key(op, dtype, kAny), std::move(entry));
   }
-  // Adds an operator for T = `dtype` and the free dtype `second`.
+  // Adds an operator for KernelDtypes::first = `dtype` and KernelDtypes::second = `second`.
   void add(uint32_t op, uint32_t dtype, uint32_t second, Operator entry) {
     table_.insert_or_assign(key(op, dtype, second), std::move(entry));
   }
@@ -35,7 +35,7 @@ class Operators {
   bool any(const Test& test) const {
     return std::any_of(table_.begin(), table_.end(), [&](const auto& entry) { return test(entry.second); });
   }
-  // Returns whether the table has an entry for these dtypes, whatever differences it supports.
+  // Returns whether the table has an entry for these dtypes, regardless of the entry's `mixed`.
   bool knows(uint32_t op, KernelDtypes dtypes) const {
     return table_.contains(key(op, dtypes.first, dtypes.second)) || table_.contains(key(op, dtypes.first, kAny));
   }

@@ -17,8 +17,8 @@
 //   static Result<uint32_t> count();
 //       The number of devices, in a fixed order.
 //   static Status info(uint32_t index, bp_device_info&);
-//       Describes a device that is not open. The kit has already set the driver's name, type OTHER,
-//       DEVICE memory only and alignment 256. The kit adds TIMING if Native has `elapsed`.
+//       Describes a device that is not open. The kit has already set four fields: the driver's name, the type OTHER,
+//       the memory kind DEVICE, and an alignment of 256. The kit adds TIMING if Native has `elapsed`.
 //   static Result<std::unique_ptr<Native>> open(uint32_t index, const Host&);
 //   Status memory_info(uint32_t kind, bp_memory_info&);
 //   Result<Memory> allocate(const bp_buffer_desc&);
@@ -59,7 +59,7 @@
 //   uint64_t address(const Memory&);
 //       Implements the slot buffer_address.
 //   Status prepare(const Kernel&, const CheckedDesc&, PlanNeeds&);
-//       May refuse, stage more operands or request workspace. Does not compile.
+//       May refuse the descriptor, stage more operands or request workspace. Does not compile.
 //   uint64_t workspace(const Program&, const bp_op_desc&);
 //       Bytes of workspace, for plans with PlanNeeds::sized_workspace.
 //   bool is_deterministic(const Kernel&, const CheckedDesc&);
@@ -74,19 +74,19 @@
 //   Result<bp_native_handle> handle(Queue&);
 //   Result<bp_native_handle> handle(const Memory&);
 //   Result<bp_native_handle> handle(const Mark&);
-//       Implement the slots of "bp.native" that return handles (native.h). After handle(Queue&),
-//       the queue submits each command at once. The kit sets the bytes of a buffer.
+//       Implement the slots of "bp.native" that return handles (native.h). After handle(Queue&), the queue submits
+//       each command at once. The kit sets `bytes` in the handle of a buffer.
 //   Result<std::unique_ptr<Queue>> wrap_queue(const bp_native_handle&);
 //   Result<Memory> wrap_memory(const bp_native_handle&, uint32_t& kind);
-//       Implement the slots of "bp.native" that wrap objects. A queue that wraps a native queue does
-//       not destroy it, and free() does not free wrapped memory.
+//       Implement the slots of "bp.native" that wrap objects. A queue that wraps a native queue does not destroy the
+//       native queue, and free() does not free wrapped memory.
 //   std::span<const ExternalType> external_types() const;
 //       Implements the interface "bp.external" (external_table.hpp) with the members that follow. If
 //       the list is empty, the device has no such interface.
 //   Result<Memory> allocate_external(const bp_buffer_desc&, std::string_view type);
 //       The descriptor is checked; `alignment` is never 0.
 //   Result<bp_external_handle> export_memory(const Memory&, std::string_view type);
-//       The kit sets the bytes of the buffer.
+//       The kit sets `bytes` in the handle.
 //   Result<Memory> import_external(const bp_external_handle&, uint32_t& kind);
 //   struct Semaphore;
 //   Result<std::unique_ptr<Semaphore>> create_semaphore(std::string_view type, uint64_t value);
@@ -95,13 +95,13 @@
 //   Status signal(Semaphore&, uint64_t value);
 //       Raises the semaphore during the call.
 //   Status signal(Queue&, Semaphore&, uint64_t value); Status wait(Queue&, Semaphore&, uint64_t value);
-//       Commands as above. signal submits all enqueued work.
+//       Enqueue a command, by the rules of copy and launch above. signal submits all enqueued work.
 //   class Graph; bool graphs() const;
 //       Implement the interface "bp.graph", which launches recorded commands. graphs() returns whether
 //       this device offers the interface. A Graph contains nodes, which the kit numbers from 0. Its
 //       destructor runs after its launches have ended. It has the members
 //         uint32_t size() const; void shrink(uint32_t size);
-//       where shrink removes the last nodes.
+//       where shrink keeps the first `size` nodes and removes the others.
 //   Result<std::unique_ptr<Graph>> begin_graph(std::span<const QueueRange<Memory>> ranges);
 //       A launch may replace these ranges.
 //   void record(Queue&, Graph*, std::span<const uint32_t> after);
@@ -120,9 +120,8 @@
 //   static constexpr bool kProgramsStay = true;
 //       Launched work does not need its Program, so streams do not keep programs alive.
 //   static constexpr bool kGuardsDriver = true;
-//       compile and launch use a DriverGuard where they start a driver or compile a kernel for the
-//       first time. Otherwise the kit uses a guard for every plan and for its first launch, which
-//       costs about 40 µs.
+//       compile and launch use a DriverGuard where they start a driver or compile a kernel for the first time.
+//       Without this constant, the kit uses a guard for every plan and for its first launch, which costs about 40 µs.
 //   static constexpr bool kStaysOpen = true;
 //       One Native for each index exists until the process ends, with its compiled kernels. Define
 //       this constant for drivers that leak or are slow when they are reopened. The Native then
@@ -621,7 +620,8 @@ class QueueDevice {
     return {};
   }
 
-  // Threads that need the same program wait for one compilation. Other threads continue.
+  // Returns the program of an operator, and compiles it if necessary. Threads that need the same program wait for one
+  // compilation. Other threads continue.
   Result<SharedProgram> program_of(const Operator& op, const CheckedDesc& checked, const PlanForm& form) {
     const auto shared = [](Result<Program> made) -> Result<SharedProgram> {
       if (!made.ok()) return made.status();

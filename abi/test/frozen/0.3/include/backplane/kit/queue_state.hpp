@@ -21,7 +21,7 @@ Status poll_mark(Native& native, const typename Native::Mark& mark, uint64_t tim
   if (status.code() != BP_TIMEOUT || deadline.poll()) return status;
   const auto begin = std::chrono::steady_clock::now();
   if (deadline.spins() && spin_until(ended)) return status;
-  // Each pause is a 16th of the time until then, so a wait ends late by about 6 % at most.
+  // Each pause is 1/16 of the time since the wait began, so a wait ends late by about 6 % at most.
   constexpr std::chrono::nanoseconds kShortest = std::chrono::microseconds(20), kLongest = std::chrono::milliseconds(1);
   while (deadline.sleep(std::clamp((std::chrono::steady_clock::now() - begin) / 16, kShortest, kLongest))) {
     if (ended()) return status;
@@ -29,7 +29,8 @@ Status poll_mark(Native& native, const typename Native::Mark& mark, uint64_t tim
   return status;
 }
 
-// Waits for a mark: by the native device's wait(), or by polling if it has none. Returns as poll_mark() does.
+// Waits for a mark with the native device's wait(), or with poll_mark() if the native device has no wait(). Returns
+// OK, TIMEOUT, or the failure of earlier work.
 template <class Native>
 Status await_mark(Native& native, const typename Native::Mark& mark, uint64_t timeout_ns) {
   if constexpr (requires { native.wait(mark, timeout_ns); }) {
@@ -51,7 +52,7 @@ class QueueState {
  public:
   // A point in a stream, after all commands up to `position`.
   struct Record {
-    std::shared_ptr<QueueState> stream;  // null until the event is recorded; a wait then returns at once
+    std::shared_ptr<QueueState> stream;  // null before the first record; a wait for this record returns at once
     typename Native::Mark mark{};
     uint64_t position = 0;
     bool failed = false;  // the stream had failed before the call that recorded the event, so `mark` is empty
@@ -139,8 +140,8 @@ class QueueState {
   // Copies failures of other streams to this stream, if commands up to `position` waited for those
   // streams. The caller holds order_.
   void inherit(uint64_t position) {
-    // Visits waits in order of position. A visited stream may itself wait for an earlier position
-    // of this stream. The visit then calls this function recursively.
+    // Handles the waits in order of position. The stream that a wait refers to may itself wait for an earlier
+    // position of this stream. await() then calls this function recursively.
     while (taken_ < waits_.size() && waits_[taken_].position <= position) {
       const Wait wait = std::move(waits_[taken_++]);
       const Status status = await(wait.other, 0);

@@ -48,8 +48,9 @@ inline void check_topk(const Bound& bound) {
   if (bound.has_output(1)) require_room(bound.desc.outputs[1], x[axis]);
 }
 
-// The index output contains positions of elements in the input's plane. The largest position must
-// fit into the output's dtype.
+// Checks the windows and the index output. An index is the position of an element in the input's
+// plane, which consists of the spatial dimensions. The largest index must fit into the output's
+// dtype.
 inline void check_max_pool(const Bound& bound) {
   check_pool(bound);
   int64_t plane = 1;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shape checks of quantised operands: packing, blocks, scales and zero points.
+// Shape checks of quantised operands: 4-bit values, blocks, scales and zero points.
 #pragma once
 
 #include <backplane/rules/bound.hpp>

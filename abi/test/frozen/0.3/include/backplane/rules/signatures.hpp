@@ -11,16 +11,16 @@ namespace backplane::rules {
 // An operand: a dtype, then its dimensions.
 //   t        T, the float dtype of the composite
 //   s        dtype of statistics: f32 if t is f16 or bf16, otherwise t
-//   p        dtype of parameters: t, or f32 if t is f16 or bf16; the same in all operands
-//   r        dtype of state: p, or f32 if p is f16 or bf16; the same in all operands
-//   h        t, or a narrower dtype (f16 or bf16) if t is f32; the same in all operands
-//   f        any float dtype, independent of t; the same in all operands
-//   q, w     i8 or u8; the same in all operands
-//   a        i8, u8 or t; the same in all operands
+//   p        dtype of parameters: t, or f32 if t is f16 or bf16; equal letters are equal dtypes
+//   r        dtype of state: p, or f32 if p is f16 or bf16; equal letters are equal dtypes
+//   h        t, or f16 or bf16 if t is f32; equal letters are equal dtypes
+//   f        any float dtype, independent of t; equal letters are equal dtypes
+//   q, w     i8 or u8; equal letters are equal dtypes
+//   a        i8, u8 or t; equal letters are equal dtypes
 //   n        i32 or i64
 //   m        bool or any float dtype, independent of t
 //   b        bool
-//   v        any dtype of the operator; the same in all operands
+//   v        any dtype of the operator; equal letters are equal dtypes
 //   A..Z     an extent; equal letters are equal extents
 //   * + -    any number of dimensions; equal signs are equal dimensions
 //   ?        at the end of a pattern: the operand may also have a single element

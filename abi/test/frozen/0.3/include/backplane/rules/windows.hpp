@@ -8,8 +8,8 @@
 namespace backplane::rules::detail {
 
 // Checks the spatial dimensions of the image ('*' in the signature) and of the result ('-'). Throws
-// unless each result extent is the number of windows of extent `kernel` that fit into the padded
-// image extent.
+// if an extent of the result differs from the number of windows of extent `kernel` that fit into
+// the padded image.
 template <class Attributes>
 void check_windows(const Bound& bound, const Attributes& attributes, std::span<const int64_t> kernel) {
   const auto image = bound.list('*').span(), result = bound.list('-').span();
