@@ -133,8 +133,9 @@ bool Units::load(uint32_t dtype, const kit::Host& host) {
     if (number.ok()) {
       entry->second.combine = number.value();
     } else {
-      host.log(BP_LOG_WARNING, kit::text(number.status().message(), "; the shared kernels compute products of ",
-                                         kit::dtype_name(dtype)));
+      host.log(BP_LOG_WARNING,
+               kit::text(number.status().message(), "; kernels without tensor cores compute products of ",
+                         kit::dtype_name(dtype)));
     }
   }
   return entry->second.combine.has_value();
