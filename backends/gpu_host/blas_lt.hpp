@@ -46,7 +46,7 @@ struct LtKind {
   std::span<const char* const> files;
   std::span<const LtResult> results;
   LtNumbers numbers;
-  bool is_deterministic;  // equal products have equal bits in each run
+  bool is_deterministic;  // whether the library promises the same bits for a repeated product of the same operands
   // Returns the library's version as text. `library` is a handle of dlopen.
   std::string (*version)(void* library, void* handle);
   // Returns whether the library has kernels for this architecture. A file that the user names is opened anyway.

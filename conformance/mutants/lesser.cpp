@@ -301,7 +301,7 @@ struct Pooled<kSlot, kGrow> {
     return (kHonest.*kSlot)(arguments...);
   }
 };
-// Keeps the library loaded, like a driver whose pools outlive the plugin.
+// Keeps this library loaded after the plugin is closed, because a driver's pools also outlive the plugin.
 void stay() {
   Dl_info library{};
   if (dladdr(reinterpret_cast<void*>(&stay), &library) != 0)

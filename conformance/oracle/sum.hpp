@@ -113,7 +113,8 @@ class Sum {
 
 // The expected sum before it is rounded to the output's dtype.
 struct Verdict {
-  // `value` for an infinity or NaN, `unsigned_zero` for an exact sum, otherwise `any` or `bound`.
+  // `value` for NaN or a certain infinity, `unsigned_zero` for an exact sum, `bound` for an inexact sum. `any` if a
+  // partial sum may overflow or an infinity may become NaN.
   Criterion criterion = Criterion::bound;
   long double value = 0;
   long double lost = 0;  // error bound

@@ -176,7 +176,8 @@ TEST_F(Composite, LayerNorm) {
 
 TEST_F(Composite, LinearOnRowsThatDoNotLieAsOne) {
   const Values x = numbers(2 * 3 * 4), w = numbers(5 * 4), bias = numbers(5);
-  bph_tensor rows = f32({3, 2, 4}, x);  // the test views this tensor as [2,3,4]
+  bph_tensor rows = f32({3, 2, 4}, x);
+  // The next two lines transpose dimensions 0 and 1, which gives the shape [2,3,4].
   std::swap(rows.shape[0], rows.shape[1]);
   std::swap(rows.strides[0], rows.strides[1]);
   const auto attributes = sized(bp_linear_attributes{0, BP_ACTIVATION_RELU, 0, 0});

@@ -61,8 +61,8 @@ std::vector<uint32_t> output_dtypes(const bph_op_info& info, uint32_t dtype);
 // Returns the group under which lists show the operator, for example "unary" or "reduction".
 const char* group_of(const bph_op_info& info);
 
-// A bph_call whose views have no buffers. The call points to arrays of this struct, so do not move it
-// while the call is in use.
+// A bph_call whose views have no buffers. The call points to the vectors of this struct and to arrays of `op`. Do not
+// copy this struct, and keep `op` alive, while the call is in use.
 struct CallViews {
   explicit CallViews(const OpCase& op);
   std::vector<bph_tensor> inputs, outputs;

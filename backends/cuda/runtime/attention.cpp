@@ -212,7 +212,7 @@ class Attention : public simt::Operator {
     kLongTiles = kTiles + 2,
     kParts = kLongTiles + 2,
     kJoin = kParts + 2,
-    kGroupTiles,  // attention_turns if the device may run it, otherwise attention_warpgroup
+    kGroupTiles,  // kernels whose warpgroups take turns if has_turns(limits), otherwise the other warpgroup kernels
     kLongTurns = kGroupTiles + 2
   };
 

@@ -135,7 +135,7 @@ simt::Limits limits_with(uint32_t instructions) {
   return out;
 }
 
-// ---- the choice, without a device ----------------------------------------------------------------
+// ---- the choice of kernels: launches are recorded, without a device -----------------------------
 
 class Recorder : public simt::Launcher {
  public:

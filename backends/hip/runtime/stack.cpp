@@ -23,8 +23,8 @@ constexpr int kVersion6 = 60000000;
 // The architectures of the build option hip_architectures, separated by commas.
 constexpr std::string_view kArchitectures = BACKPLANE_HIP_ARCHITECTURES;
 
-// HIP has no context handles. Each device has one context. In this file, the context's handle is
-// the device's ordinal + 1.
+// This plugin uses no context handles (`hipCtx_t`), which HIP deprecates. A context has the handle ordinal + 1, where
+// ordinal is the index of its device.
 Handle handle_of(int ordinal) { return reinterpret_cast<Handle>(static_cast<uintptr_t>(ordinal) + 1); }
 int ordinal_of(Handle context) { return static_cast<int>(reinterpret_cast<uintptr_t>(context) - 1); }
 

@@ -181,7 +181,8 @@ TEST_F(KitTest, AFailureReachesStreamsThatWaitOnLaterEvents) {
   bp_buffer *x = buffer(), *y = buffer();
   bp_event *before = event(), *after = event(), *late = event();
   ASSERT_EQ(api->event_record(device, before, a, &error), BP_OK);
-  enqueue(a, BP_OP_FLOOR, x, x);  // waits for the gate, so that ABS cannot fail before event_record
+  // FLOOR blocks until gate_open, so that ABS (which always fails) cannot fail before `after` is recorded.
+  enqueue(a, BP_OP_FLOOR, x, x);
   enqueue(a, BP_OP_ABS, x, x);
   ASSERT_EQ(api->event_record(device, after, a, &error), BP_OK);
   gate_open = true;

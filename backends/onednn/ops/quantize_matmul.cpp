@@ -26,8 +26,8 @@ namespace {
 
 using namespace kit;
 
-// Up to kAlwaysDots rows always use dot products. Up to kMostDots rows use them if there are at most
-// kCachedElements activations.
+// Calls with at most kAlwaysDots rows use dot products if a kernel supports them. So do calls with at most kMostDots
+// rows and at most kCachedElements activations.
 constexpr int64_t kAlwaysDots = 16, kMostDots = 64;
 // Number of columns whose dot products are computed before they are stored.
 constexpr int64_t kDotTile = 16;

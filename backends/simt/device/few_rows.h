@@ -38,7 +38,8 @@ SIMT_FN Number number_of_bits(u32 bits) {
   return (Number)bits;
 #endif
 }
-// Stores the sum of row `r` and column `i` of a tile, if they exist.
+// Stores `sum` as the element in row `r` and column `i` of a tile. Stores nothing if the element is outside of the
+// matrix.
 template <class Product>
 SIMT_FN void store_few(const typename Product::Params& params, const GemmPointers& at, const Tile& tile, u32 r, u32 i,
                        Number sum) {
@@ -50,8 +51,8 @@ SIMT_FN void store_few(const typename Product::Params& params, const GemmPointer
 
 // ---- chunks -------------------------------------------------------------------------------------
 
-// Copies the elements of a that belong to chunks `first` to `end` - 1 of b to local memory, minus the zero point of a.
-// Elements past the end of the tile are 0.
+// Copies elements of `a` to local memory, for the range of k of chunks `first` to `end` - 1. Subtracts the zero point
+// of `a`. Stores 0 for k past the end of the tile.
 template <class Product, int rows>
 SIMT_FN void load_chunks_of_a(const typename Product::Params& params, const GemmPointers& at, const Tile& tile,
                               u32 first, u32 end, SIMT_LOCAL Words* to) {

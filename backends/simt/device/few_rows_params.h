@@ -9,8 +9,8 @@
 #endif
 
 #define FEW_MAX_ROWS 16      // maximum rows of a product with few rows
-#define FEW_LANES 8          // adjacent lanes that load adjacent chunks of a column
-#define FEW_PACK_LANES 4     // adjacent lanes that load adjacent packs of a row
+#define FEW_LANES 8          // number of adjacent lanes that load adjacent chunks (16 bytes each) of a column of b
+#define FEW_PACK_LANES 4     // number of adjacent lanes that load adjacent packs (16 bytes each) of a row of b
 #define FEW_LOCAL 1920       // Words of local memory with `chunks`
 #define FEW_PACK_LOCAL 1024  // numbers of local memory with `packs`
 

@@ -88,14 +88,14 @@ SIMT_FN u32 two_over_pi(u32 i) {
 }
 SIMT_FN u32 shifted(u32 high, u32 low, u32 by) { return by == 0u ? high : high << by | low >> (32u - by); }
 
-// Returns r and sets `quadrant` so that |x| = quadrant * pi/2 + r and |r| <= pi/4, for any finite
-// x. Uses Payne and Hanek's reduction. |x| is mantissa * 2^s. The bits of 2/pi that only add
-// multiples of 4 quadrants are omitted, and 94 bits of the fraction are kept.
+// `bits` contains the bits of |x|, for a finite x. Returns r and sets `quadrant` (0 to 4), such that |r| <= pi/4 and
+// |x| equals quadrant * pi/2 + r modulo 2 pi. Uses Payne and Hanek's reduction. |x| is mantissa * 2^s. The bits of 2/pi
+// that only add multiples of 4 quadrants are omitted, and 94 bits of the fraction are kept.
 SIMT_FN float reduce_quadrant(u32 bits, u32& quadrant) {
   quadrant = 0u;
   if (bits <= 0x3F490FDAu) return float_of_bits(bits);  // |x| is at most pi/4
   const u32 mantissa = (bits & 0x7FFFFFu) | 0x800000u;
-  const u32 first = (bits >> 23) - 120u;  // equals s + 30
+  const u32 first = (bits >> 23) - 120u;  // s + 30: index of the first bit of two_over_pi that is kept
   const u32 word = first >> 5, by = first & 31u;
   const u32 w0 = shifted(two_over_pi(word), two_over_pi(word + 1u), by);
   const u32 w1 = shifted(two_over_pi(word + 1u), two_over_pi(word + 2u), by);

@@ -53,9 +53,10 @@ SIMT_KERNEL(sort_begin)(Pointer values, Pointer indices, Pointer x, Pointer, Nes
 }
 
 // One step of a bitonic network (Batcher 1968) on values and indices in place, with one thread per
-// pair. The first step of a merge pairs an element with its mirror image in a block of twice the
-// distance. The element of a pair that sorts first always goes to the lower index. Positions past
-// the end sort last, so the kernel never accesses them.
+// pair. The first step of a merge pairs an element with its mirror image in a block of 2 * distance
+// elements. Every later step pairs elements that are `distance` apart. The element of a pair that
+// sorts first always goes to the lower index. Positions past the end sort last, so the kernel never
+// accesses them.
 SIMT_KERNEL(sort_step)(Pointer values, Pointer indices, Pointer, Pointer, NestParams p) {
   const u32 extent = (u32)p.extra[0], distance = (u32)p.extra[4];
   for (u32 i = global_id(); i < p.count; i += global_size()) {

@@ -65,14 +65,14 @@ const uint kTwoOverPi[9] = uint[9](0u, 0xA2F9836Eu, 0x4E441529u, 0xFC2757D1u, 0x
 
 uint shifted(uint high, uint low, uint by) { return by == 0u ? high : high << by | low >> (32u - by); }
 
-// Returns r and sets `quadrant` so that |x| = quadrant * pi/2 + r and |r| <= pi/4, for any finite
-// x. Uses Payne and Hanek's reduction. |x| is mantissa * 2^s. The bits of 2/pi that only add
-// multiples of 4 quadrants are omitted, and 94 bits of the fraction are kept.
+// `magnitude` contains the bits of |x|, for a finite x. Returns r and sets `quadrant` (0 to 4), such that |r| <= pi/4
+// and |x| equals quadrant * pi/2 + r modulo 2 pi. Uses Payne and Hanek's reduction. |x| is mantissa * 2^s. The bits of
+// 2/pi that only add multiples of 4 quadrants are omitted, and 94 bits of the fraction are kept.
 float reduce_quadrant(uint magnitude, out uint quadrant) {
   quadrant = 0u;
   if (magnitude <= 0x3F490FDAu) return uintBitsToFloat(magnitude);  // |x| is at most pi/4
   const uint mantissa = (magnitude & 0x7FFFFFu) | 0x800000u;
-  const uint first = (magnitude >> 23) - 120u;  // equals s + 30
+  const uint first = (magnitude >> 23) - 120u;  // s + 30: index of the first bit of kTwoOverPi that is kept
   const uint word = first >> 5, by = first & 31u;
   const uint w0 = shifted(kTwoOverPi[word], kTwoOverPi[word + 1u], by);
   const uint w1 = shifted(kTwoOverPi[word + 1u], kTwoOverPi[word + 2u], by);

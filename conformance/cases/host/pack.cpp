@@ -14,7 +14,7 @@ namespace {
 
 constexpr PackSize kHostPack = {3, 40, 50};
 
-// A matmul on a device of its own. The right operand contains small integers.
+// A matmul on a device of its own. The operands contain small integers.
 struct HostPackScene {
   explicit HostPackScene(Context& given, const char* layers = "", const bph_device_desc* desc = nullptr,
                          PackSize size = kHostPack)

@@ -106,7 +106,8 @@ std::vector<double> look(Math& m, const Images& task, int steps) {
   return losses;
 }
 
-// A sequence of tokens. `given` and `next` contain each token and its successor as one-hot vectors.
+// A sequence of tokens, and the initial parameters of the network. `given` contains each token as a one-hot vector, and
+// `next` contains each token's successor as a one-hot vector.
 struct Sequence {
   std::vector<int32_t> tokens;
   Array given, next;  // both have shape [length, vocabulary]

@@ -178,7 +178,8 @@ void destroy_leaves_the_stream(Context& context) {
   }
 }
 
-// Checks that wrapping objects leave no resources behind after they are created, used and destroyed.
+// Checks for leaks: streams and buffers that wrap native objects are created and destroyed repeatedly. Each wrapping
+// stream also executes a copy.
 void wrapping_leaves_nothing(Context& context) {
   Device& device = context.device();
   Stream own(device);

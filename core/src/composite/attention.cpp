@@ -199,7 +199,7 @@ void attention_bwd(Builder& b) {
     const auto store = [&](uint32_t index, std::optional<Value>& total) {
       if (!b.has_output(index)) return;
       const Value target = slice(slice(b.output(index), 0, tile.batch, tile.batches), 1, tile.group, tile.groups);
-      // If there are no queries, there is no tile, and the gradients dk and dv are 0.
+      // Fills with 0 if there are no queries, because `part` is then never called and `total` is empty.
       total ? void(b.store(target, *total)) : b.fill(target, 0);
       total.reset();
     };

@@ -36,7 +36,7 @@ struct DescriptorHead {
 };
 static_assert(sizeof(DescriptorHead) == 24, "it is compared as bytes");
 
-// The byte offsets of a descriptor's parts.
+// The offset of the views in a descriptor's block, and the size of the block, in bytes.
 struct DescriptorLayout {
   size_t views, bytes;
   DescriptorLayout(const OpRow& row, const DescriptorHead& head) noexcept

@@ -121,7 +121,7 @@ class Allocator {
 
  private:
   struct State;
-  // The memory kinds that a slot may return for its buffer, as a mask, and as text for messages.
+  // The memory kinds that a slot may report for the buffer that it creates: a mask, and text for messages.
   struct Kinds {
     uint64_t mask;
     const char* text;

@@ -75,8 +75,9 @@ class HostSemaphore {
   };
   static_assert(std::atomic<uint64_t>::is_always_lock_free && sizeof(State) == 24);
 
-  // A process may map the file of a semaphore at several addresses. In C++, only accesses to the
-  // same object order threads, so each raise and each wait also accesses this counter.
+  // A process may map a semaphore's file at several addresses, so two threads may use different atomic
+  // objects. C++ orders threads only if they access the same object. Each raise and each wait
+  // therefore also accesses this counter.
   static inline std::atomic<uint64_t> raises_of_process_{0};
 
   State& state() const { return *reinterpret_cast<State*>(file_->address()); }
