@@ -12,6 +12,10 @@ namespace {
 // launch waits for the instance that was launched first.
 constexpr std::size_t kMaxInstances = 4;
 
+// The largest access of a kernel or a library, in bytes. The choice of a kernel depends on the addresses of its
+// operands modulo this size.
+constexpr uintptr_t kAccessBytes = 16;
+
 template <class T>
 std::span<const std::byte> bytes_of(const T& value) {
   return std::as_bytes(std::span(&value, 1));
@@ -88,6 +92,12 @@ void Graph::add(Node node, std::span<const uint32_t> after, std::size_t addresse
 }
 
 kit::Status Graph::build() {
+  for (std::size_t i = 0; i < recorded_.size(); ++i) {
+    if (reinterpret_cast<uintptr_t>(recorded_[i]) % kAccessBytes == 0) continue;
+    // A launch may replace this range with another one of the same alignment, at which the recorded kernels would fail.
+    return kit::unsupported("graph_end: binding ", i, " does not begin at a multiple of ", kAccessBytes,
+                            " bytes, for which kernels are chosen; align the range");
+  }
   divide();
   const Scope scope(context_);
   if (!scope) return context_.check(scope.status());

@@ -86,7 +86,8 @@ kit::Status Stack::describe(int ordinal, gpu_host::PhysicalDevice& out) const {
   out.limits.has_teams = true;
   out.limits.local_bytes = static_cast<uint32_t>(attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK));
   out.limits.launch_bytes = static_cast<uint32_t>(attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN));
-  out.limits.compute_units = static_cast<uint32_t>(attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT));
+  const auto units = assumed_compute_units(static_cast<uint32_t>(attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)));
+  if (units.ok()) out.limits.compute_units = units.value();
   out.is_integrated = attribute(CU_DEVICE_ATTRIBUTE_INTEGRATED) != 0;
   out.has_pools = attribute(CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED) != 0;
   out.has_shared_memory = attribute(CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY) != 0 &&
@@ -115,6 +116,8 @@ kit::Status Stack::describe(int ordinal, gpu_host::PhysicalDevice& out) const {
   if (!out.refusal.empty()) return {};
   if (!permitted.ok()) {
     out.refusal = permitted.status().message();
+  } else if (!units.ok()) {
+    out.refusal = units.status().message();
   } else if (!can_run(kArchitectures, major, minor)) {
     out.refusal = kit::text("its architecture is ", out.architecture, ", and the plugin has kernels for ",
                             kArchitectures, "; build the plugin with -Dnvcc_architectures=", out.architecture);

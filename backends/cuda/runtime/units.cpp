@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/units.hpp"
 
+#include <charconv>
+
 namespace backplane::cuda {
 
 kit::Result<uint32_t> permitted_instructions() {
@@ -11,6 +13,18 @@ kit::Result<uint32_t> permitted_instructions() {
   if (value == "trial") return kTensorCores | kWarpgroups | kTensorMaps | kTrial;
   if (value == "off") return 0u;
   return kit::invalid_argument(kTensorKernels, " is `", value, "`; set it to on, warps, trial or off");
+}
+
+kit::Result<uint32_t> assumed_compute_units(uint32_t actual) {
+  const char* const given = std::getenv(kComputeUnits);
+  const std::string_view value = given == nullptr ? "" : given;
+  if (value.empty()) return actual;
+  uint16_t out = 0;
+  const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), out);
+  if (error != std::errc() || end != value.data() + value.size() || out == 0) {
+    return kit::invalid_argument(kComputeUnits, " is `", value, "`; set it to a number from 1 to 65535, or unset it");
+  }
+  return uint32_t{out};
 }
 
 namespace {

@@ -16,6 +16,13 @@ inline constexpr const char* kTensorKernels = "BACKPLANE_CUDA_TENSOR_KERNELS";
 // Returns the instructions that the variable permits, or INVALID_ARGUMENT if the plugin does not accept its value.
 kit::Result<uint32_t> permitted_instructions();
 
+// The environment variable for the number of multiprocessors on which choices of kernels are based. With few
+// multiprocessors, small calls use the kernels and the loops over tiles that otherwise only large calls use.
+inline constexpr const char* kComputeUnits = "BACKPLANE_CUDA_COMPUTE_UNITS";
+// Returns the value of the variable, or `actual` if the variable is not set. Returns INVALID_ARGUMENT if the value is
+// not a number from 1 to 65535.
+kit::Result<uint32_t> assumed_compute_units(uint32_t actual);
+
 const gpu_host::UnitKernels& tensor_kernels();
 
 }  // namespace backplane::cuda

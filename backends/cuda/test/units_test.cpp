@@ -402,6 +402,20 @@ TEST(UnitChoices, DependOnTheDevice) {
   EXPECT_EQ(tile(trial, far), "warpgroups 128x256/1");
 }
 
+TEST(Settings, ChoicesMayAssumeFewComputeUnits) {
+  const auto value = [](const char* text) {
+    ::setenv(cuda::kComputeUnits, text, 1);
+    return cuda::assumed_compute_units(132);
+  };
+  EXPECT_EQ(value("").value(), 132u);
+  EXPECT_EQ(value("1").value(), 1u);
+  for (const char* const wrong : {"0", "-1", "65536", "2x", "all"}) {
+    EXPECT_EQ(value(wrong).status().message(), kit::text("BACKPLANE_CUDA_COMPUTE_UNITS is `", wrong,
+                                                         "`; set it to a number from 1 to 65535, or unset it"));
+  }
+  ::unsetenv(cuda::kComputeUnits);
+}
+
 TEST(Settings, TheDefaultIsTheKernelsThatAGpuHasCertified) {
   const char* const given = std::getenv(cuda::kTensorKernels);
   const std::string old = given == nullptr ? "" : given;

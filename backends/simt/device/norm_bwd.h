@@ -222,10 +222,11 @@ SIMT_FN void norm_bwd_columns_of(const NormBwdTeams& p, const TeamColumns<6>& t,
     SIMT_UNROLL for (u32 c = 0; c < SIMT_COLUMNS; ++c) sum[c] = product[c] = 0.0f;
     SIMT_UNROLL for (u32 j = 0; j < kTermsAtOnce; ++j) {
       const u32 element = smaller(first + j * t.size + t.index, last - 1u);
-      const float mean = present(p.rows, 4)
-                             ? float_of_bits(at_offset<u32>(means, p.rows.offsets[4])[p.rows.steps[4] * element])
-                             : 0.0f,
-                  rstd = float_of_bits(at_offset<u32>(rstds, p.rows.offsets[5])[p.rows.steps[5] * element]);
+      const float mean =
+                      present(p.rows, 4)
+                          ? float_of_bits(at_offset<u32>(means, p.rows.offsets[4])[t.at[4] + p.rows.steps[4] * element])
+                          : 0.0f,
+                  rstd = float_of_bits(at_offset<u32>(rstds, p.rows.offsets[5])[t.at[5] + p.rows.steps[5] * element]);
       const bool inside = first + j * t.size + t.index < within.count;
       SIMT_UNROLL for (u32 c = 0; c < SIMT_COLUMNS; ++c) {
         sum[c] += g.at[j][c];

@@ -211,9 +211,10 @@ SIMT_FN u32 group_id() { return blockIdx.x; }
 SIMT_FN u32 group_size() { return blockDim.x; }
 SIMT_FN u32 group_count() { return gridDim.x; }
 SIMT_FN u32 local_id() { return threadIdx.x; }
-SIMT_FN u32 width() { return warpSize; }
-SIMT_FN u32 lane() { return threadIdx.x % warpSize; }
-SIMT_FN u32 subgroup() { return threadIdx.x / warpSize; }
+// The number of lanes of a warp. For the compiler, `warpSize` is not a constant, so it would generate divisions.
+SIMT_FN u32 width() { return 32u; }
+SIMT_FN u32 lane() { return threadIdx.x % width(); }
+SIMT_FN u32 subgroup() { return threadIdx.x / width(); }
 SIMT_FN u32 uniform_subgroup() { return subgroup(); }
 SIMT_FN u32 shuffle_xor(u32 x, u32 mask) { return __shfl_xor_sync(0xffffffffu, x, mask); }
 SIMT_FN void group_barrier() { __syncthreads(); }

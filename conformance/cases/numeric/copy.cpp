@@ -119,6 +119,7 @@ void add_copy(Catalogue& catalogue) {
     // columns.
     for (const Shape& shape : {Shape{130, 97}, Shape{40, 2, 70}, Shape{33, 2, 3, 65}})
       matrix.one(shape, Layout::mixed, DataPattern::bits);
+    matrix.one({64, 48}, Layout::unfold, DataPattern::bits);  // windows whose extents are multiples of every vector
     if (!oracle::format_of(dtype).core) return;
     for (const Layout layout : {Layout::dense, Layout::transposed, Layout::flipped, Layout::outer_0}) {
       apart.push_back({.op = BP_OP_COPY, .dtype = dtype, .shape = {9, 7}, .layout = layout, .make = make_copy});

@@ -297,6 +297,9 @@ void add_norm(Catalogue& catalogue) {
       backward.images({1, 3}, inputs, outputs, BP_NORM_GROUP);
       backward.images({0}, inputs, outputs, BP_NORM_BATCH);
     }
+    // One image of many channels, in groups that are contiguous in memory.
+    group({1, 64, 5, 7}, 2, Spread::offset, 2, 2, Layout::channels_last);
+    backward({1, 64, 5, 7}, 2, Spread::offset, 2, 2, Layout::channels_last, Mode::once, BP_NORM_GROUP);
     NormAdder unbiased(catalogue, BP_OP_BATCH_NORM, dtype);
     unbiased.unbiased = true;
     for (const Spread spread : {Spread::usual, Spread::offset, Spread::constant}) {
