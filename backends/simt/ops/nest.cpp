@@ -226,8 +226,8 @@ std::optional<kit::Status> launch_blocks(Launcher& launcher, uint32_t kernel, co
   const int64_t line = bytes == 1 ? 8 : SIMT_PACK_BYTES / bytes;
   for (uint32_t k = 0; k < nest.operands; ++k) {
     const int64_t* strides = nest.operand[k].strides;
-    // A line is contiguous along one of the last two dimensions. If both have stride 1, as in overlapping windows, lines
-    // begin at any element.
+    // A line is contiguous along one of the last two dimensions. If both have stride 1, as in overlapping windows, a
+    // line begins at every element, so most lines are not aligned.
     const uint32_t along = strides[last] == 1 ? last : last - 1;
     const auto begins = [&](uint32_t d) { return strides[d] % line == 0 || (d == along && strides[d] == 1); };
     for (uint32_t d = 0; d < nest.rank; ++d) {
