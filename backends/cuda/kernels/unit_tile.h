@@ -103,7 +103,7 @@ SIMT_FN UnitTarget target_of(const UnitParams& p, const UnitPointers& at, const 
     out.base = at.sums + p.offsets[4] + 4 * ((u64)tile.split * p.batches + tile.batch) * p.rows * p.columns;
   }
   const u64 lines = (u64)out.base | (u64)out.pitch * out.bytes;
-  out.has_pairs = (lines & (2 * out.bytes - 1)) == 0;
+  out.has_pairs = lines % (2 * out.bytes) == 0;
   out.has_chunks = lines % 16 == 0;
   return out;
 }
