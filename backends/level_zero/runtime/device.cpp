@@ -50,7 +50,9 @@ kit::Status Native::poll(const Mark& mark) const {
 
 kit::Status Native::wait(const Mark& mark, uint64_t timeout_ns) const {
   using Clock = std::chrono::steady_clock;
-  constexpr uint64_t kSlice = 100'000'000;  // maximum ns of one wait in the driver, so that exit() need not wait longer
+  // The maximum ns of one wait in the driver. exit() waits up to 1 s for such a call. Intel's driver checks for a hung GPU
+  // only in a wait of more than 500 ms.
+  constexpr uint64_t kSlice = 700'000'000;
   constexpr uint64_t kLongest = uint64_t{1} << 60;
   const auto end = Clock::now() + std::chrono::nanoseconds(std::min(timeout_ns, kLongest));
   while (true) {

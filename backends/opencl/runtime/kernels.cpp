@@ -70,11 +70,11 @@ kit::Result<Kernels::Module> Kernels::build(const simt::KernelName& name, std::s
   if (kit::Status status = status_of(code, "clCreateProgramWithIL"); !status.ok()) return status;
   code = cl.clBuildProgram(program, 1, &device.id, "", nullptr, nullptr);
   if (code != CL_SUCCESS) {
-    std::string text(4096, '\0');
     std::size_t bytes = 0;
-    const cl_int read =
-        cl.clGetProgramBuildInfo(program, device.id, CL_PROGRAM_BUILD_LOG, text.size(), text.data(), &bytes);
-    text.resize(read == CL_SUCCESS && bytes != 0 ? bytes - 1 : 0);
+    (void)cl.clGetProgramBuildInfo(program, device.id, CL_PROGRAM_BUILD_LOG, 0, nullptr, &bytes);
+    std::string text(bytes, '\0');
+    (void)cl.clGetProgramBuildInfo(program, device.id, CL_PROGRAM_BUILD_LOG, bytes, text.data(), nullptr);
+    if (!text.empty()) text.pop_back();  // the terminating null
     cl.clReleaseProgram(program);
     return kit::Status{BP_INTERNAL,
                        kit::text(status_of(code, "clBuildProgram").message(), " for the kernel ", name.function, " of ",

@@ -85,7 +85,7 @@ class Rope : public Operator {
     const Limits& limits = launcher.limits();
     params.rows = rows.nest_params();
     uint32_t group = limits.width;
-    while (!limits.is_cpu && group < params.pairs && group * 2 <= limits.max_group_size) group *= 2;
+    while (!limits.is_cpu && group < params.pairs && group * 2 <= whole_group(limits)) group *= 2;
     // Chunks are as long as possible while all compute units have work. In long chunks, more rows
     // share sines and frequencies.
     const uint32_t wanted = limits.compute_units * (limits.is_cpu ? 4 : 16), count = params.rows.count;
