@@ -321,6 +321,12 @@ TEST(Dispatch, ReadOnlyMemoryIsNoOutput) {
   call.output_views[0] = weights;  // the descriptor is now in the plan cache
   call.input_views[1] = c;
   EXPECT_FAILS(bph_execute(host.stream, &call, &error), BP_INVALID_ARGUMENT, "output 0 is read-only memory");
+  const bp_matmul_attributes full = {sizeof(full), BP_PRECISION_FULL};
+  const bph_tensor row = host.tensor<float>(BP_F32, {1, 2}, {1, 2});
+  const Call product(BP_OP_MATMUL, {row, host.tensor<float>(BP_F32, {2, 2}, {1, 2, 3, 4})},
+                     {host.empty(BP_F32, {1, 2}, 8)}, &full);
+  bph_tensor packed = {};
+  EXPECT_FAILS(bph_pack(host.stream, &product, 1, buffer, 0, &packed, &error), BP_INVALID_ARGUMENT, "read-only");
   desc.flags = 4;
   bph_buffer* none = nullptr;
   EXPECT_FAILS(bph_buffer_import(host.device, &desc, &none, &error), BP_UNSUPPORTED, "flags 0x4");
@@ -592,6 +598,20 @@ TEST(Fallback, RunsElsewhereWhenAllowedAndIsCounted) {
     const Call bad(BP_OP_SQRT, {backwards}, {wrong});
     EXPECT_FAILS(bph_execute(host.stream, &bad, &error), BP_INVALID_ARGUMENT, "does not hold");
   }
+}
+
+TEST(Fallback, AbsentOperandsAtTheEndOfACallAreNoOperands) {
+  bph_device_desc desc = {};
+  desc.struct_size = sizeof(desc);
+  desc.fallback = BPH_FALLBACK_ALLOW;
+  Host host(dense, &desc, REFERENCE_DIRECTORY);
+  const bp_linear_attributes attributes = {sizeof(attributes), BP_ACTIVATION_NONE, BP_PRECISION_FULL, 0};
+  const bph_tensor x = host.tensor<float>(BP_F32, {1, 2}, {1, 10}),
+                   w = host.tensor<float>(BP_F32, {2, 2}, {1, 2, 3, 4});
+  const bph_tensor y = host.tensor<float>(BP_F32, {1, 2}, {0, 0});
+  const Call call(BP_OP_LINEAR, {x, w, bph_tensor{}}, {y}, &attributes);
+  ASSERT_OK(bph_execute(host.stream, &call, &error));
+  EXPECT_EQ(host.read<float>(y, 2), (std::vector<float>{21, 43}));
 }
 
 TEST(Fallback, UnknownDeviceIsNamed) {

@@ -193,6 +193,25 @@ TEST(GraphRefusal, BindingsAreChecked) {
   EXPECT_OK(bph_stream_wait(host.stream, BP_WAIT_FOREVER, &error));  // succeeds, because the stream records no graph
 }
 
+TEST(GraphRefusal, AReplacementKeepsTheAlignmentOfOperands) {
+  for (const uint32_t flags : {0u, BPH_GRAPH_NO_NATIVE}) {
+    GraphHost host(flags);
+    const bph_tensor recorded = host.tensor<float>(BP_F32, {128}, Floats(128, 1));
+    const bph_tensor other = host.tensor<float>(BP_F32, {128}, Floats(128, 2));
+    bph_tensor inside = host.a;  // begins 12 bytes after the range, at a multiple of 16 bytes
+    inside.buffer = recorded.buffer;
+    inside.offset = 16;
+    host.begin({{recorded.buffer, 4, 64}});
+    host.execute(Call(BP_OP_ADD, {inside, host.b}, {host.c}));
+    host.end();
+    const bph_graph_binding moved = {other.buffer, 8, 64}, same = {other.buffer, 4 + 256, 64};
+    EXPECT_FAILS(bph_graph_launch(host.stream, host.graph, &moved, 1, &error), BP_INVALID_ARGUMENT,
+                 "a multiple of 16 bytes");
+    EXPECT_OK(bph_graph_launch(host.stream, host.graph, &same, 1, &error));
+    EXPECT_EQ(host.values(host.c), (Floats{12, 22, 32, 42}));
+  }
+}
+
 TEST(GraphRefusal, ReplacementsAreChecked) {
   for (const uint32_t flags : {0u, BPH_GRAPH_NO_NATIVE}) {
     GraphHost host(flags);

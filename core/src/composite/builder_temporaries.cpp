@@ -111,8 +111,8 @@ Builder::Operands Builder::operands_of(const Draft& draft) const {
     bp_tensor_desc& view = made.views[i];
     view = operand.view;
     const auto zeros = static_cast<uint32_t>(std::countr_zero(static_cast<uint64_t>(operand.offset)));
-    view.alignment_log2 =
-        static_cast<uint8_t>(view.flags != 0 ? BP_MAX_ALIGNMENT_LOG2 : std::min(storage.alignment_log2, zeros));
+    view.alignment_log2 = static_cast<uint8_t>(
+        (view.flags & BP_DESC_IMMEDIATE) != 0 ? BP_MAX_ALIGNMENT_LOG2 : std::min(storage.alignment_log2, zeros));
     const bool moves = storage.kind == Location::Kind::input || storage.kind == Location::Kind::output;
     const uint64_t value = storage.kind == Location::Kind::constant ? storage.bits
                            : moves                                  ? static_cast<uint64_t>(operand.offset)

@@ -58,14 +58,17 @@ class Loss {
   // Returns a sum over all classes for each row. A class contributes its log-probability, times its
   // probability in the smoothed target, times its class weight if there is one.
   Value logarithm_of_target(const Value& logarithms) {
-    const Value chosen = b_.mul(b_.gather(logarithms, target_, 1), target_weight_);
+    const auto weighted = [&](const Value& of, const Value& weight) {
+      if (!class_weight_) return b_.mul(of, weight);
+      // A class of weight 0 contributes 0, even if its logarithm is -inf.
+      return b_.select(b_.compare(BP_COMPARE_EQ, weight, b_.constant(0)), b_.constant(0), b_.mul(of, weight));
+    };
+    const Value chosen = weighted(b_.gather(logarithms, target_, 1), target_weight_);
     if (smoothing_ == 0) return chosen;
     Value all = logarithms;
-    if (class_weight_) {  // a class of weight 0 contributes 0, even if its logarithm is -inf
-      const Value none = b_.compare(BP_COMPARE_EQ, *class_weight_, b_.constant(0));
-      all = b_.select(none, b_.constant(0), b_.mul(all, *class_weight_));
-    }
+    if (class_weight_) all = weighted(all, *class_weight_);
     const Value spread = b_.mul(b_.sum(all, kAcross), b_.constant(smoothing_ / static_cast<double>(classes_)));
+    if (smoothing_ == 1) return spread;  // `chosen` may be -inf
     return b_.add(b_.mul(chosen, b_.constant(1 - smoothing_)), spread);
   }
 

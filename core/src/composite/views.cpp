@@ -49,7 +49,8 @@ bp_tensor_desc dense_view(uint32_t dtype, const Extents& shape) {
 }
 
 bool same_view(const bp_tensor_desc& a, const bp_tensor_desc& b) {
-  return a.dtype == b.dtype && a.rank == b.rank && a.flags == b.flags &&
+  constexpr uint32_t kMeaning = ~uint32_t{BP_DESC_HINTS};
+  return a.dtype == b.dtype && a.rank == b.rank && (a.flags & kMeaning) == (b.flags & kMeaning) &&
          std::memcmp(a.shape, b.shape, sizeof(a.shape)) == 0 &&
          std::memcmp(a.strides, b.strides, sizeof(a.strides)) == 0;
 }

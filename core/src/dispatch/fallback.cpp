@@ -7,6 +7,7 @@
 
 #include "base/error.hpp"
 #include "base/work_scope.hpp"
+#include "dispatch/eager_call.hpp"
 #include "dispatch/supports.hpp"
 #include "loading/registry.hpp"
 #include "memory/buffer.hpp"
@@ -94,7 +95,7 @@ Fallback::Fallback(Registry& registry, const std::string& device_name) {
 
 Fallback::~Fallback() { bph_device_release(device); }
 
-void run_on_fallback(Stream& stream, const OpRow& row, const bph_call& call, const PlanEntry& entry) {
+void run_on_fallback(Stream& stream, const OpRow& row, const bph_call& given, const PlanEntry& entry) {
   if (stream.recorder != nullptr) {
     throw Error(BP_UNSUPPORTED,
                 "{}: {} is missing, and a graph cannot record its run on the fallback device, which needs waits; call "
@@ -118,8 +119,12 @@ void run_on_fallback(Stream& stream, const OpRow& row, const bph_call& call, con
     device.plugin->registry->log(BP_LOG_WARNING, line.what());
   }
 
-  const uint32_t inputs = call.input_count;
-  const uint32_t count = inputs + call.output_count;
+  // The entry does not contain absent operands at the end of the call.
+  bph_call call = given;
+  const auto [inputs, outputs] = CallCounts::of(given);
+  call.input_count = inputs;
+  call.output_count = outputs;
+  const uint32_t count = inputs + outputs;
   std::vector<StagedOperand> operands(count);
   std::vector<bph_tensor> tensors(count);
   bph_stream* local_stream = as_handle<bph_stream>(stream.public_handle);

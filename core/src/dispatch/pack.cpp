@@ -120,7 +120,7 @@ bph_tensor pack(Stream& stream, const bph_call& given, uint32_t input, const Buf
   bp_pack* made = nullptr;
   const bp_pack_info info = create_pack(device, slots, *entry, input, &made);
   const Packing packing(device, slots, made);
-  transfer::require_inside(function, "dst", dst, dst_offset, info.bytes);
+  transfer::require_target(function, dst, dst_offset, info.bytes);
   const Extent& extent = entry->operands[input].extent;
   if (operands.buffers[input] == &dst) {
     const uint64_t begin = call.inputs[input].offset + static_cast<uint64_t>(extent.lo);

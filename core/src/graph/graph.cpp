@@ -58,6 +58,16 @@ void Graph::resolve(const bph_graph_binding* given, uint32_t count) {
                   kFunction, i, given[i].bytes, binding.kind, uint64_t{1} << binding.alignment_log2, bytes,
                   recorded.kind, uint64_t{1} << recorded.alignment_log2);
     }
+    // The plan of an operand inside the range may rely on an alignment that the start of the range lacks.
+    const uint64_t moved = (binding.range.begin ^ recorded.range.begin) & ((uint64_t{1} << recorded.need_log2) - 1);
+    if (recorded.need_log2 > recorded.alignment_log2 &&
+        (binding.memory_alignment_log2 < recorded.need_log2 || moved != 0)) {
+      throw Error(
+          BP_INVALID_ARGUMENT,
+          "{}: binding {} moves a recorded operand that is aligned to {} bytes to an address that is not; pass a "
+          "range at the same offset from a multiple of {} bytes as the recorded range",
+          kFunction, i, uint64_t{1} << recorded.need_log2, uint64_t{1} << recorded.need_log2);
+    }
     if (recorded.written && binding.read_only) {
       throw Error(BP_INVALID_ARGUMENT,
                   "{}: binding {} is read-only memory, and the graph writes to it; pass other memory", kFunction, i);

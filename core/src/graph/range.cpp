@@ -42,6 +42,7 @@ Binding resolve_binding(const char* function, const Device& device, const bph_gr
   binding.read_only = buffer.read_only;
   binding.alignment_log2 =
       static_cast<uint8_t>(std::countr_zero(given.offset | (uint64_t{1} << buffer.alignment_log2)));
+  binding.memory_alignment_log2 = buffer.alignment_log2;
   return binding;
 }
 

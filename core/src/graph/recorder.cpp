@@ -180,7 +180,10 @@ void Recorder::use(const bp_tensor_desc& view, const bp_operand& operand, bool w
   const size_t before = patches_.size();
   use(range, written, Place::operand, index);
   // A patch stores the offset of element 0, which may follow the first byte of the view.
-  if (patches_.size() != before) patches_.back().delta = operand.offset;
+  if (patches_.size() == before) return;
+  patches_.back().delta = operand.offset;
+  uint8_t& need = graph_->bindings_[patches_.back().binding].need_log2;
+  need = std::max(need, view.alignment_log2);
 }
 
 void Recorder::execute(Stream& stream, const PlanEntry& entry, const bp_op_desc& desc, const bp_operand* inputs,
@@ -326,7 +329,7 @@ void Recorder::wait_for(Stream& stream, uint32_t point) {
 // Allocates the temporaries and the workspace of each lane, and stores them in the operands.
 void Recorder::allocate_lanes() {
   Graph& graph = *graph_;
-  const uint64_t alignment = graph.device->full_alignment();
+  const uint64_t alignment = std::max<uint64_t>(graph.device->full_alignment(), graph.device->info.alignment);
   for (const auto& lane : lanes_) {
     const uint64_t staging = aligned(lane->temporary_bytes, alignment);
     const uint64_t workspace = aligned(staging + lane->staging_bytes, alignment);

@@ -83,12 +83,14 @@ bp_status Allocator::State::create_raw(uint32_t kind, uint64_t bytes, uint64_t a
     const Error defect(BP_INTERNAL, "it returned OK with a null buffer, which is nonconforming");
     defect.write(error);
   }
-  if (status == BP_OK) {
-    const std::lock_guard guard(lock);
-    stats.bytes_reserved += bytes;
-    stats.bytes_reserved_peak = std::max(stats.bytes_reserved_peak, stats.bytes_reserved);
-  }
+  if (status == BP_OK) count_reserved(bytes);
   return status;
+}
+
+void Allocator::State::count_reserved(uint64_t bytes) noexcept {
+  const std::lock_guard guard(lock);
+  stats.bytes_reserved += bytes;
+  stats.bytes_reserved_peak = std::max(stats.bytes_reserved_peak, stats.bytes_reserved);
 }
 
 // First step after the plugin returned OUT_OF_MEMORY: frees all unused memory.

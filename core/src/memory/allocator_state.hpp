@@ -77,6 +77,7 @@ struct Allocator::State {
   Block* search(Pool& pool, uint32_t size_class, bool share, BlockList* scratch) noexcept;
   Block& take_slow(Pool& pool, uint32_t size_class, uint64_t bytes, Stream* stream, bool hand_out);
   bp_status create_raw(uint32_t kind, uint64_t bytes, uint64_t alignment, bp_buffer** out, bp_error* error) noexcept;
+  void count_reserved(uint64_t bytes) noexcept;
   uint64_t trim_passed() noexcept;
   [[noreturn]] void exhausted(uint32_t kind, uint64_t bytes, const bp_error& reported) const;
   void reclaim() noexcept;

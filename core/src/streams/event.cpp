@@ -129,6 +129,7 @@ void Event::make_wait(Stream& stream) {
 }
 
 void Event::make_peer_wait(Stream& stream, const PeerAccess& access) {
+  require_point("bph_stream_wait_event");
   const Device& waiting = *stream.device;
   enable_peer(access, waiting, *device);
   const StreamLock stream_lock(stream, "bph_stream_wait_event");
