@@ -7,8 +7,8 @@
 // first element of k is 16 * `step`.
 template <bool kAcross, bool kLeft>
 SIMT_INLINED void load_fragment(u32 (&out)[4], SharedAt tile, u32 at, u32 step) {
-  const u32 own = opaque(lane());  // computed again instead of kept, because registers are short
-  const u32 in_eight = own % 8, second = own / 8 % 2, last = own / 16;
+  // These values are computed again for each fragment, because registers for them would spill others.
+  const u32 in_eight = opaque(lane()) % 8, second = opaque(lane()) / 8 % 2, last = opaque(lane()) / 16;
   const u32 along = kLeft ? last : second,
             across = kLeft ? second : last;  // offsets of the lane's matrix, in 8 elements
   if (kAcross) {

@@ -235,7 +235,7 @@ SIMT_KERNEL(cross_entropy)
         const float v = SIMT_T::value(tile_place<SIMT_T::Bits>(logits, p, 1, at)[0]);
         loss = (logarithm - (v - greatest)) * own_weight;
       }
-      if (even != 0.0f) loss = loss * kept + (logarithm * row.weights - row.weighted) * even;
+      if (even != 0.0f) loss = (kept != 0.0f ? loss * kept : 0.0f) + (logarithm * row.weights - row.weighted) * even;
       if (none) loss = not_a_number();
       if (ignored) loss = 0.0f;
       if ((p.option & SIMT_LOSS_REDUCES) != 0) {

@@ -66,7 +66,7 @@ class Quantize : public Operator {
   kit::Status run(Launcher& launcher, const Program& program, Nest nest, uint32_t flags,
                   const std::array<int64_t, 3>& seconds) const {
     nest.merge();
-    if (!has_plain_rows(nest, launcher.limits(), flags)) {
+    if (!has_plain_rows(nest, launcher.limits(), flags, seconds)) {
       return launch_nest(launcher, program.kernels[kNest], nest, [&](NestParams& params, int64_t) {
         params.option = flags;
         std::copy(seconds.begin(), seconds.end(), params.extra);
@@ -75,12 +75,15 @@ class Quantize : public Operator {
     return launch_rows(launcher, program.kernels[kRows], nest, flags);
   }
 
-  // Returns whether rows have the form that the kernels for rows require.
-  static bool has_plain_rows(const Nest& nest, const Limits& limits, uint32_t flags) {
+  // Returns whether rows have the form that the kernels for rows require. `seconds` contains the strides from the first
+  // value of a byte to the second, which merge() does not see.
+  static bool has_plain_rows(const Nest& nest, const Limits& limits, uint32_t flags,
+                             const std::array<int64_t, 3>& seconds) {
     if (nest.rank == 0 || nest.shape[nest.rank - 1] < limits.width || (flags & (kIsPacked | kHasSecond)) == kIsPacked)
       return false;
     const auto stride = [&](uint32_t k) { return nest.operand[k].strides[nest.rank - 1]; };
     const int64_t step = (flags & kIsPacked) != 0 ? 2 : 1;  // floats per byte
+    if (step == 2 && (seconds[0] != 1 || seconds[1] != 0 || seconds[2] != 0)) return false;
     const bool forward = nest.operand[0].bytes == 1;
     if (stride(0) != (forward ? 1 : step) || stride(1) != (forward ? step : 1)) return false;
     return (stride(2) == 0 && stride(3) == 0) || (step == 1 && stride(2) == 1 && (stride(3) == 0 || stride(3) == 1));

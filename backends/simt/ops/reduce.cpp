@@ -43,7 +43,7 @@ struct Rows {
     out.inner_rank = std::max(slice.rank, 1u);
     out.rows = static_cast<uint32_t>(outer.count());
     out.extent = static_cast<uint32_t>(slice.count());
-    out.shape[out.outer_rank] = 1;
+    if (out.outer_rank < SIMT_RANK) out.shape[out.outer_rank] = 1;
     for (uint32_t k = 0; k < 2; ++k) {
       std::copy_n(outer.operand[k].strides, outer.rank, out.strides[k]);
       std::copy_n(slice.operand[k].strides, slice.rank, out.strides[k] + outer.rank);
