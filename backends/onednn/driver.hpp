@@ -32,10 +32,14 @@ class Device : public kit::HostDevice {
     return make_stream([threads = threads_] { set_team_size(threads); });
   }
   // oneDNN creates a primitive for the team size of the creating thread. Therefore this thread has the team
-  // size of the streams while it creates the plan.
+  // size of the streams while it creates the plan or the pack.
   kit::Status create_plan(const bp_op_desc* desc, Plan** out, bp_plan_info& info) {
     const TeamSize team(threads_);
     return HostDevice::create_plan(desc, out, info);
+  }
+  kit::Status create_pack(const kit::CheckedDesc& checked, uint32_t input, Pack** out, bp_pack_info& info) {
+    const TeamSize team(threads_);
+    return HostDevice::create_pack(checked, input, out, info);
   }
 
  private:

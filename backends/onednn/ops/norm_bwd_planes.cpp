@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The operator norm_bwd for batch_norm and group_norm.
 #include <cmath>
+#include <limits>
 
 #include "ops/norm_bwd.hpp"
 #include "ops/norm_planes.hpp"
@@ -90,9 +91,11 @@ void run_batch(const Call& call) {
     const double rstd = op.rstd_at(c, spreads[c]), gamma = element_or(op.gamma, c, 1);
     put(op.dgamma, c, rstd * sums[c].dy_x);
     put(op.dbeta, c, sums[c].dy);
+    // With an infinite gamma, dy * gamma minus its mean is NaN for each element.
+    const double factor = std::isfinite(gamma) ? gamma : std::numeric_limits<double>::quiet_NaN();
     factors[c] = {factors[c].mean, static_cast<float>(rstd), static_cast<float>(gamma),
-                  static_cast<float>(gamma * sums[c].dy / count),
-                  static_cast<float>(gamma * rstd * rstd * sums[c].dy_x / count)};
+                  static_cast<float>(factor * sums[c].dy / count),
+                  static_cast<float>(factor * rstd * rstd * sums[c].dy_x / count)};
   }
   if (!planes.by_columns()) {
     return each_row(planes.images * channels, planes.plane, [&](int64_t begin, int64_t end) {

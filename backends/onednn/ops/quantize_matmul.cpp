@@ -10,6 +10,7 @@
 // Packed weights consist of groups of kDotColumns columns. A group contains chunk 0 of each column, then chunk
 // 1 of each column, and so on. Zeros fill the last chunk of each column, and the missing columns of the last
 // group.
+#include <atomic>
 #include <cmath>
 
 #include "ops/f32_cast.hpp"
@@ -192,11 +193,18 @@ class Dots {
       memory += kDotColumns * stride_;
     }
   }
-  void tile(int64_t index, float* memory) const noexcept {
+  // Returns false if a sum is not finite. The kernels multiply sums by scales, so an infinite scale may give another
+  // result than the formula, which multiplies each weight.
+  bool tile(int64_t index, float* memory) const noexcept {
     const int64_t begin = index * kDotTile, count = std::min(kDotTile, p_.cols - begin);
     float* sums = memory + kDotColumns * stride_ * 3;
     for (int64_t c = 0; c < count; c += kDotColumns) group(begin + c, memory, sums + c);
-    store(p_, 0, p_.rows, begin, count, sums, kDotTile);
+    bool finite = true;
+    for (int64_t r = 0; r < p_.rows; ++r) {
+      for (int64_t c = 0; c < count; ++c) finite &= std::isfinite(sums[r * kDotTile + c]);
+    }
+    if (finite) store(p_, 0, p_.rows, begin, count, sums, kDotTile);
+    return finite;
   }
 
  private:
@@ -345,19 +353,23 @@ void run_panels(const Problem& p, Scratch& scratch) {
   }
 }
 
+// Returns false if the panels must compute the product.
 bool run_dots(const Problem& p, Scratch& scratch) {
   Dots dots(p);
   if (!dots.supported()) return false;
   const int64_t shared = dots.shared_size(), size = round_up(dots.thread_size(), 16);
   float* memory = scratch_floats(scratch, shared + team_size() * size);
   if (!dots.arrange(memory)) return false;
+  std::atomic<bool> finite{true};
   parallel(p.cols * p.depth, kWeightGrain, [&](int part, int parts) noexcept {
     const Range range = range_of(dots.tiles(), part, parts);
     float* own = memory + shared + part * size;
     dots.begin(own);
-    for (int64_t i = range.begin; i < range.end; ++i) dots.tile(i, own);
+    for (int64_t i = range.begin; i < range.end; ++i) {
+      if (!dots.tile(i, own)) finite.store(false, std::memory_order_relaxed);
+    }
   });
-  return true;
+  return finite.load();
 }
 
 void run_quantized(const Call& call) {

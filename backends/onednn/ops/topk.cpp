@@ -14,7 +14,7 @@ using namespace kit;
 
 struct Candidate {
   float value;
-  int32_t index;
+  int64_t index;
 };
 
 // Orders candidates as `sort` does: NaN is greater than every number, all NaNs are equal, and -0 equals +0. Of
@@ -32,8 +32,7 @@ template <class T, bool kSmallest>
 void select_lane(const std::byte* lane, int64_t stride, int64_t length, Candidate* best, int64_t k) {
   constexpr auto kBefore = comes_first<kSmallest>;
   const auto at = [&](int64_t i) {
-    return Candidate{static_cast<float>(widen(*reinterpret_cast<const T*>(lane + i * stride))),
-                     static_cast<int32_t>(i)};
+    return Candidate{static_cast<float>(widen(*reinterpret_cast<const T*>(lane + i * stride))), i};
   };
   for (int64_t i = 0; i < k; ++i) best[i] = at(i);
   std::make_heap(best, best + k, kBefore);
@@ -81,7 +80,8 @@ void topk(const Call& call) {
           const std::byte* const chosen = lane + best[i].index * in_stride;
           std::memcpy(at[1] + l * strides[1] + i * values_stride, chosen, sizeof(T));
           if (indexed != nullptr)
-            *reinterpret_cast<int32_t*>(at[2] + l * strides[2] + i * indices_stride) = best[i].index;
+            *reinterpret_cast<int32_t*>(at[2] + l * strides[2] + i * indices_stride) =
+                static_cast<int32_t>(best[i].index);
         }
       }
     });
