@@ -167,7 +167,8 @@ class Attention : public Operator {
     VkPipeline const pipeline =
         program.pipelines[work.tile_rows == 1 ? (vec4 ? kRowVec4 : kRow) : (vec4 ? kTileVec4 : kTile)];
     Accesses accesses = accesses_of(call);
-    if (!work.one_block) accesses.add({stream.scratch(), stream.scratch() + Stream::kScratchBytes, true});
+    if (work.splits > 1 || !work.one_block)
+      accesses.add({stream.scratch(), stream.scratch() + Stream::kScratchBytes, true});
     // The scratch memory must be large enough for all splits of all items in a dispatch. If keys are not split, the
     // memory must be large enough for all subgroups of the dispatch.
     const int64_t per_group = kWorkgroup / subgroup_size_;

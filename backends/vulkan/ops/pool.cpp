@@ -66,6 +66,10 @@ class Pool : public Operator {
       counter.strides[i] = positions;
       positions *= y.shape[i];
     }
+    if (positions > UINT32_MAX) {
+      return kit::unsupported(call.op->name, ": an output image of ", positions,
+                              " elements exceeds this plugin's limit ", "of 2^32 - 1; divide the image");
+    }
     int64_t numbers[Params::kExtras];
     const auto put = [&](uint32_t which, uint32_t d, int64_t value) { numbers[which * 3 + d] = value; };
     for (uint32_t d = 0; d < 3; ++d) {
