@@ -108,6 +108,10 @@ void add_quantize_of(Catalogue& catalogue, uint32_t op, uint32_t dtype, uint32_t
     put({0, 4}, Sharing::tensor, zero, 0);
     if (op == BP_OP_QUANTIZE) put({64}, Sharing::tensor, zero, 0, DataPattern::special);
     for (const Layout layout : kCommonLayouts) put({5, 4, 10}, Sharing::channel, zero, 0, DataPattern::family, layout);
+    // The last dimension has one byte of two 4-bit values, so it disappears from loops over bytes.
+    for (const Layout layout : {Layout::reversed, Layout::flipped}) {
+      if (bits == 4) put({70, 2}, Sharing::tensor, zero, 0, DataPattern::family, layout);
+    }
     if (bits == 8) put({5, 4, 10}, Sharing::tensor, zero, 0, DataPattern::family, Layout::all_0);
     adding = add_mixed;
     put({5, 32}, Sharing::block, zero, 0);

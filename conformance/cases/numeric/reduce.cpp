@@ -158,6 +158,7 @@ void add_layouts(Adder& adder, uint32_t in, uint32_t out, DataPattern data) {
     }
   }
   if (in == out) adder({5, 1, 11}, 0b010, data, Layout::in_place);
+  adder({2, 2, 2, 2, 2, 2, 2, 2}, 0, data, Layout::transposed);  // eight dimensions of outputs
   for (const Layout layout : {Layout::sliced, Layout::reversed, Layout::step_3, Layout::back_2})
     adder({1025}, 1, data, layout);
   for (const Mode mode : {Mode::twice, Mode::resized, Mode::deterministic}) {
