@@ -50,8 +50,8 @@ kit::Status Native::poll(const Mark& mark) const {
 
 kit::Status Native::wait(const Mark& mark, uint64_t timeout_ns) const {
   using Clock = std::chrono::steady_clock;
-  // The maximum ns of one wait in the driver. exit() waits up to 1 s for such a call. Intel's driver checks for a hung GPU
-  // only in a wait of more than 500 ms.
+  // The maximum ns of one wait in the driver. exit() waits up to 1 s for such a call. Intel's driver checks for a hung
+  // GPU only in a wait of more than 500 ms.
   constexpr uint64_t kSlice = 700'000'000;
   constexpr uint64_t kLongest = uint64_t{1} << 60;
   const auto end = Clock::now() + std::chrono::nanoseconds(std::min(timeout_ns, kLongest));
