@@ -30,8 +30,8 @@ struct Range {
 struct Binding {
   Range range;
   uint32_t kind = BP_MEMORY_DEVICE;
-  uint8_t alignment_log2 = 0;         // of the start of the range
-  uint8_t memory_alignment_log2 = 0;  // of the start of the buffer
+  uint8_t alignment_log2 = 0;         // alignment of the start of the range
+  uint8_t memory_alignment_log2 = 0;  // alignment of the start of the buffer
   uint8_t need_log2 = 0;              // maximum alignment that a recorded operand inside the range states
   bool written = false;               // recorded work writes to the range
   bool read_only = false;             // the memory may not be written

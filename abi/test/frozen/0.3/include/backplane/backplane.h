@@ -918,9 +918,11 @@ BPH_API bp_status bph_graph_end(bph_stream* stream, bph_graph** out, bph_graph_i
 /* Enqueues all work of a graph on any stream of its device. `count` is 0, or the number of bindings
  * of bph_graph_begin. With bindings, each range replaces the recorded range of the same index in
  * this launch. The new range has the same size and memory kind as the recorded range, and at least
- * the same alignment. The caller orders launches of one graph on different streams, because the
- * launches use the same memory. Buffers of the bindings obey the rules of bph_execute. If this
- * library enqueues the calls and one of them fails, the calls before it still run.
+ * the same alignment. If a recorded operand inside the range is aligned to more bytes than the
+ * start of the range, the new range keeps the operand's alignment. The caller orders launches of
+ * one graph on different streams, because the launches use the same memory. Buffers of the bindings
+ * obey the rules of bph_execute. If this library enqueues the calls and one of them fails, the
+ * calls before it still run.
  * Errors: INVALID_ARGUMENT for a stream of another device, for a wrong count, and for ranges that
  *         break these rules, overlap each other, or overlap other memory of the graph if the
  *         recorded work writes to the range or to that memory;
