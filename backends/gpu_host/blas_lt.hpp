@@ -26,7 +26,7 @@ struct LtNumbers {
   int32_t not_supported, arch_mismatch;  // statuses
   int32_t op_n, op_t;
   int32_t compute_f32, compute_tf32;
-  // Attributes of the description of a product, of layouts and of preferences.
+  // Attributes of product descriptions, layouts and preferences.
   int32_t trans_a, trans_b, epilogue, bias_pointer, bias_type;
   int32_t batch_count, batch_stride;
   int32_t max_workspace, reduction_mask;
@@ -34,7 +34,7 @@ struct LtNumbers {
   uint32_t algorithm_bytes;  // size of the algorithm, with which the result of a heuristic begins
 };
 
-// Maximum size of the result of a heuristic. A result contains an algorithm, a size_t for the workspace, an int32_t for
+// Maximum size of a heuristic's result. A result contains an algorithm, a size_t for the workspace, an int32_t for
 // the status, and further fields.
 inline constexpr std::size_t kLtMaxHeuristicBytes = 128;
 

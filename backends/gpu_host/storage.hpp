@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The storage of the matrices of a product.
+// The storage of a product's matrices.
 #pragma once
 
 #include <climits>

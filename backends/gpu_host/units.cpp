@@ -46,7 +46,7 @@ simt::TensorMap map_of(uint32_t place, const simt::Matrix& matrix, const Storage
   return out;
 }
 
-// An estimate of the cycles of a product. Each compute unit processes its tiles one after another.
+// An estimate of a product's cycles. Each compute unit processes its tiles one after another.
 uint64_t cycles_of(const UnitTile& tile, uint64_t compute_units, const simt::MatrixProduct& p, uint64_t splits) {
   constexpr uint64_t kStart = 1000, kStoredPerCycle = 16, kCombination = 4000, kBytesPerCycle = 8;
   const uint64_t steps = divide_up(divide_up(p.depth, UNIT_DEPTH), splits);

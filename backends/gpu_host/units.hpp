@@ -79,7 +79,7 @@ class Units {
 
  private:
   static constexpr std::size_t kMaxTiles = 12, kLayouts = 4;
-  // The numbers of the kernels of a dtype. A number is empty until a product first needs its kernel.
+  // The kernel numbers of a dtype. A number is empty until a product first needs its kernel.
   struct Module {
     std::optional<uint32_t> combine, combine_of_maps, kernels[kMaxTiles][kLayouts];
   };

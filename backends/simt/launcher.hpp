@@ -9,7 +9,7 @@
 
 namespace backplane::simt {
 
-// Base class of the buffers of each stack. `id` is unique within the process, and not 0. An address
+// Base class of each stack's buffers. `id` is unique within the process, and not 0. An address
 // does not identify a buffer, because a later buffer may have the same address.
 struct Buffer {
   Buffer()

@@ -12,7 +12,7 @@ std::vector<Expected> adamw(const Call& call) {
   const long double rate = decode(BP_F32, call.scalars[0]);
   const long double correction1 = decode(BP_F32, call.scalars[1]), correction2 = decode(BP_F32, call.scalars[2]);
   const Tensor &parameter = call.outputs[0], &first = call.outputs[1], &second = call.outputs[2];
-  // The bound is 8 u times the sum of the magnitudes of the terms.
+  // The bound is 8 u times the sum of the terms' magnitudes.
   const long double few = 8 * unit(parameter.dtype);
   std::vector<Expected> expected = outputs_of(call);
   for (int64_t i = 0; i < parameter.count(); ++i) {

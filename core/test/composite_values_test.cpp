@@ -196,6 +196,20 @@ TEST_F(Composite, LinearOnRowsThatDoNotLieAsOne) {
   expect_near(y, wanted, 1e-5);
 }
 
+TEST_F(Composite, CrossEntropyOfInfiniteLogarithms) {
+  const bph_tensor logits = f32({2, 3}, {-INFINITY, 0, 0, 0, 0, 0}), target = i32({2}, {0, 0}), loss = out({2});
+  // The target has the weight 0, so it contributes 0 although its logarithm is -inf.
+  const auto plain = sized(bp_cross_entropy_attributes{0, BP_REDUCTION_NONE, -1, 0, 0});
+  run(BP_OP_CROSS_ENTROPY, {logits, target, f32({3}, {0, 1, 1})}, {loss}, &plain);
+  expect_near(loss, {0, 0}, 0);
+  // With full smoothing, each class has the share 1/3, so the loss of the first row is +inf.
+  const auto smooth = sized(bp_cross_entropy_attributes{0, BP_REDUCTION_NONE, -1, 1, 0});
+  run(BP_OP_CROSS_ENTROPY, {logits, target}, {loss}, &smooth);
+  const Values got = host.read<float>(loss, 2);
+  EXPECT_EQ(got[0], INFINITY);
+  EXPECT_NEAR(got[1], std::log(3.0), 1e-6);
+}
+
 // A convolution with one spatial dimension: x[1,2,6], kernel 3, stride 2, dilation 1, two groups.
 // Padding of 1 before x and 0 after x gives 3 windows.
 constexpr size_t kLength = 6, kLineTaps = 3, kPositions = 3;

@@ -8,7 +8,7 @@ import argparse
 import json
 import os
 
-parser = argparse.ArgumentParser(usage=__doc__)
+parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
 parser.add_argument("build")
 parser.add_argument("--suite", required=True)
 parser.add_argument("--no-suite", action="append", default=[])

@@ -14,7 +14,7 @@
 #define ATTENTION_MMA_BYTES(depth, fragments) \
   ((ATTENTION_MMA_ROWS(fragments) + 2 * ATTENTION_MMA_STAGES(depth) * ATTENTION_MMA_KEYS(depth, fragments)) * (depth)*2)
 
-// The kernels for few rows, which divide the keys among groups. Each warp processes a quarter of the keys of a step.
+// The kernels for few rows, which divide the keys among groups. Each warp processes a quarter of each step's keys.
 #define ATTENTION_PART_ROWS 16   // rows per tile
 #define ATTENTION_PART_KEYS 64   // keys per step
 #define ATTENTION_PART_STAGES 2  // steps in shared memory

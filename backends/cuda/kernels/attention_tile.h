@@ -217,11 +217,11 @@ SIMT_INLINED void load_queries(Copies& copies, SharedAt to, Elements from, const
   }
 }
 
-// The greatest score of a row so far, and the sum of the weights of the keys of one lane.
+// The greatest score of a row so far, and the sum of one lane's weights.
 struct RowState {
   float greatest, sum;
 };
-// Returns the greatest of the scores of the 4 lanes of a row.
+// Returns the greatest score among the 4 lanes of a row.
 SIMT_INLINED float row_greatest(float own) {
   MMA_UNROLL for (u32 far = 1; far < 4; far *= 2) own =
       larger(own, float_of_bits(shuffle_xor(bits_of_float(own), far)));

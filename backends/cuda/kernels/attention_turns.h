@@ -4,7 +4,7 @@
 //
 // The warpgroups begin their products in turns. While the products of one warpgroup run, another warpgroup computes
 // weights. In its turn, a warpgroup begins the products for the scores of a step and for the weighted values of the
-// previous step. Then it passes the turn to the next warpgroup, and begins its part of the copies of a later step.
+// previous step. Then it passes the turn to the next warpgroup, and begins its part of the copies for a later step.
 // Passing the turn also means that the warpgroup's copies have arrived.
 #include "warpgroup_rows.h"
 
@@ -122,8 +122,8 @@ SIMT_INLINED void attend_in_turns(SIMT_LOCAL u8* memory, Pointer y, Pointer logs
     Elements at = all_queries + (position(o.q, tile.batch, tile.head + row.repeat, row.query) + part * 8u);
     copies.add(queries + place_in_lines<kDepth, kRows>(r, part), (SIMT_GLOBAL const u8*)at, inside ? 16u : 0u);
   }
-  // `stage` is the offset in bytes of the stage of the current step. stage_of(ahead) is the offset of the stage
-  // `ahead` steps later; the stages repeat after kStages steps.
+  // `stage` is the byte offset of the current step's stage. stage_of(ahead) returns the byte offset of the stage
+  // `ahead` steps later. The stages repeat after kStages steps.
   u32 stage = 0;
   const auto stage_of = [&](u32 ahead) {
     const u32 at = stage + ahead * kStepBytes;

@@ -555,11 +555,16 @@ TEST_F(AttentionTest, ComputesLongTiles) {
   expect_attention({1, 4, 4, 133, 97, 128, 104}, BP_F16, kLongTiles, 1);
 }
 
+constexpr const char* kOtherSetting =
+    "BACKPLANE_CUDA_TENSOR_KERNELS selects other kernels, or the device cannot run these; another test of the build "
+    "runs "
+    "this one with their setting";
+
 // Tails of rows, keys and elements, causal masks that hide all keys of a row, shared heads, and several uses of each
 // place in shared memory.
 TEST_F(AttentionTest, ComputesTilesOfWarpgroups) {
   constexpr uint32_t kBits = cuda::kWarpgroups | cuda::kTrial;
-  if ((instructions() & kBits) != cuda::kWarpgroups) GTEST_SKIP() << "other kernels";
+  if ((instructions() & kBits) != cuda::kWarpgroups) GTEST_SKIP() << kOtherSetting;
   expect_attention({1, 2, 1, 133, 333, 64, 64}, BP_F16, kGroupTiles, 1);
   expect_attention({1, 2, 2, 150, 150, 64, 40, BP_CAUSAL_UPPER_LEFT, 0, Layout::kRows}, BP_BF16, kGroupTiles, 1);
   expect_attention({1, 1, 1, 130, 600, 128, 128}, BP_F16, kGroupTiles, 1);
@@ -569,7 +574,7 @@ TEST_F(AttentionTest, ComputesTilesOfWarpgroups) {
 
 // Tests tails, causal masks and shared heads with several tiles per head, and with 2 and 4 warpgroups per group.
 TEST_F(AttentionTest, WarpgroupsTakeTurns) {
-  if ((instructions() & cuda::kTrial) == 0) GTEST_SKIP() << "other kernels";
+  if ((instructions() & cuda::kTrial) == 0) GTEST_SKIP() << kOtherSetting;
   expect_attention({1, 2, 1, 133, 333, 64, 64}, BP_F16, kLongTurns, 1);
   expect_attention({1, 1, 1, 300, 700, 56, 64}, BP_F16, kLongTurns, 2);
   expect_attention({1, 1, 1, 150, 40, 64, 64}, BP_F16, kGroupTiles, 2);
@@ -582,7 +587,7 @@ TEST_F(AttentionTest, WarpgroupsTakeTurns) {
 // Some masks have rows that begin at multiples of 16 bytes, and other masks do not. Some rows end within the 32 keys
 // of a lane.
 TEST_F(AttentionTest, WarpgroupsTakeTurnsWithMasks) {
-  if ((instructions() & cuda::kTrial) == 0) GTEST_SKIP() << "other kernels";
+  if ((instructions() & cuda::kTrial) == 0) GTEST_SKIP() << kOtherSetting;
   for (const int64_t depth : {64, 128}) {
     expect_attention({1, 2, 1, 70, 400, depth, depth, BP_CAUSAL_NONE, BP_F16}, BP_F16, kGroupTiles, 1);
     expect_attention({1, 1, 1, 133, 333, depth, depth, BP_CAUSAL_LOWER_RIGHT, BP_BOOL}, BP_F16, kGroupTiles, 1);

@@ -141,8 +141,17 @@ void run_group(const Call& call) {
         own = op.kernels.sums(planes.at(op.dy, 0, first + c), planes.at(op.x, 0, first + c), planes.plane, mean);
         own.dy_x *= rstd;
         const double gamma = element_or(op.gamma, channel + c, 1);
-        shift += gamma * own.dy;
-        slope += gamma * own.dy_x;
+        if (std::isfinite(gamma)) {
+          shift += gamma * own.dy;
+          slope += gamma * own.dy_x;
+          continue;
+        }
+        // Multiplies each term, because terms of both signs give NaN, and their sum times gamma does not.
+        for (int64_t i = (first + c) * planes.plane; i < (first + c + 1) * planes.plane; ++i) {
+          const double scaled = gamma * element(op.dy, i);
+          shift += scaled;
+          slope += scaled * ((element(op.x, i) - mean) * rstd);
+        }
       }
       const auto count = static_cast<double>(length);
       for (int64_t c = 0; c < channels; ++c) {

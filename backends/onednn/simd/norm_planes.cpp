@@ -116,7 +116,7 @@ void gradient(const void* dy, const void* x, void* dx, int64_t count, const Grad
 
 // ---- Columns
 
-// Sums in f32 of the columns of a block.
+// The f32 column sums of a block.
 class Sums {
  public:
   HWY_INLINE void clear() { std::fill(std::begin(lanes_), std::end(lanes_), 0.0f); }

@@ -25,6 +25,7 @@ SIMT_FN u32 quantized(Element x_bits, Element scale_bits, u8 zero, u32 flags) {
   // corrects the quotient.
   const Exact product = exact_product(ratio, scale);
   const float closer = ratio + divide_f32((x - product.high) - product.low, scale);
+  // Larger quotients are out of range anyway. If the product is not finite, the remainder is not either.
   ratio = magnitude(ratio) < 1.0e4f && magnitude(product.high) < 3.0e38f ? closer : ratio;
 #endif
   const bool packed = (flags & IS_PACKED) != 0u, is_signed = (flags & IS_SIGNED) != 0u;

@@ -243,7 +243,7 @@ SIMT_FN typename Op::Acc reduce_elements(const ReduceParams& p, Pointer in, u32 
   return acc;
 }
 
-// Combines the results of the threads of a group. Thread 0 returns the result. `parts` has one
+// Combines the results of a group's threads. Thread 0 returns the result. `parts` has one
 // entry per sub-group.
 template <class Op>
 SIMT_FN typename Op::Acc reduce_group(typename Op::Acc acc, SIMT_LOCAL typename Op::Acc* parts) {

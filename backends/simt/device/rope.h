@@ -54,7 +54,7 @@ SIMT_FN Row row_of(const RopeParams& p, Pointer y, Pointer x, const Position<3>&
   return out;
 }
 
-// Loads and stores of the elements of a row. Unit requires contiguous elements. Strided accepts any
+// Loads and stores of a row's elements. Unit requires contiguous elements. Strided accepts any
 // strides.
 struct Unit {
   SIMT_FN static Element load(const RopeParams&, const Row& row, u32 i) { return row.x[i]; }

@@ -29,7 +29,7 @@ struct Spot {
   u32 slot;          // slot of the first thread's element in the cache
 };
 
-// Capacity of the cache of a group, in f32 numbers.
+// Capacity of a group's cache, in f32 numbers.
 #define SIMT_CACHE 4096
 
 template <class Params>

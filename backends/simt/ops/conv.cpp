@@ -12,7 +12,7 @@ namespace {
 
 constexpr uint32_t kConvTileRows = 8, kConvTileSubgroups = 16, kConvMaxGroup = 256;  // as in device/conv.h
 constexpr uint32_t kImageRank = 3;                 // dimensions 1 to 3 of ConvParams; a missing dimension has extent 1
-constexpr double kMaxTransposedWeights = 1 << 17;  // maximum elements of the kernel of a transposed convolution
+constexpr double kMaxTransposedWeights = 1 << 17;  // maximum weights of a transposed convolution
 constexpr uint64_t kPartialSumBytes = uint64_t{4} << 20;  // capacity in bytes for the partial sums of splits
 
 // Returns the axis of an operand for dimension `d` of ConvParams, or 0 if the operand lacks that

@@ -51,12 +51,14 @@ struct WorkSplit {
   int64_t item_bytes = 1;                       // bytes of scratch memory per item and split
   bool one_block = false;                       // whether each split consists of one block of keys
 
+  // Whether the kernels store partial results in scratch memory.
+  bool uses_scratch() const { return splits > 1 || !one_block; }
   // Returns the bytes of scratch memory that all splits of an item use at the same time. If keys
   // are not split, returns the bytes that the subgroups of a workgroup use, which are 0 if the keys
   // form one block.
   int64_t scratch_bytes(int64_t subgroup_size) const {
-    if (splits == 1) return one_block ? 0 : item_bytes * (kWorkgroup / subgroup_size);
-    return item_bytes * splits;
+    if (!uses_scratch()) return 0;
+    return item_bytes * (splits == 1 ? kWorkgroup / subgroup_size : splits);
   }
 };
 
@@ -167,8 +169,7 @@ class Attention : public Operator {
     VkPipeline const pipeline =
         program.pipelines[work.tile_rows == 1 ? (vec4 ? kRowVec4 : kRow) : (vec4 ? kTileVec4 : kTile)];
     Accesses accesses = accesses_of(call);
-    if (work.splits > 1 || !work.one_block)
-      accesses.add({stream.scratch(), stream.scratch() + Stream::kScratchBytes, true});
+    if (work.uses_scratch()) accesses.add({stream.scratch(), stream.scratch() + Stream::kScratchBytes, true});
     // The scratch memory must be large enough for all splits of all items in a dispatch. If keys are not split, the
     // memory must be large enough for all subgroups of the dispatch.
     const int64_t per_group = kWorkgroup / subgroup_size_;

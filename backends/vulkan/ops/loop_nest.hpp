@@ -80,7 +80,7 @@ struct Loops {
   }
 
  protected:
-  // Returns the product of the extents of the dimensions from `from` to `to` - 1.
+  // Returns the number of elements in the dimensions `from` to `to` - 1.
   int64_t product(uint32_t from, uint32_t to) const {
     int64_t out = 1;
     for (uint32_t i = from; i < to; ++i) out *= shape[i];

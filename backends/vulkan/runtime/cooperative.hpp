@@ -18,7 +18,7 @@ struct MatrixShape {
   uint32_t m, n, k;
 };
 
-// Division of the outputs of a tile among the subgroups of a workgroup
+// Division of a tile's outputs among the subgroups of a workgroup
 // (shaders/matmul_cooperative.comp).
 struct MatrixTiling {
   MatrixShape shape;

@@ -346,7 +346,7 @@ uint64_t bias_at(uint64_t bias, uint m, uint n) {
   return bias + uint64_t(int64_t(m) * gemm.bias_row + int64_t(gemm.first_column + n) * gemm.bias_column);
 }
 
-// The destination of the sums of a matrix.
+// The destination of a matrix's sums.
 struct Target {
   uint64_t at, bias;
   uint matrix;

@@ -299,10 +299,7 @@ Block& Allocator::external_block(const bph_buffer_desc& given, const char* type,
                *error = fresh_error();
                *out = nullptr;
                const bp_status status = create(device.handle, &desc, type, out, error);
-               if (status == BP_OK && *out != nullptr) state_->count_reserved(desc.bytes);
-               if (status != BP_OK || *out != nullptr) return status;
-               Error(BP_INTERNAL, "it returned OK with a null buffer, which is nonconforming").write(error);
-               return bp_status{BP_INTERNAL};
+               return state_->count_reserved(status, *out, desc.bytes, error);
              });
 }
 

@@ -77,20 +77,21 @@ bp_status Allocator::State::create_raw(uint32_t kind, uint64_t bytes, uint64_t a
   desc.alignment = alignment <= device.info.alignment ? 0 : alignment;
   *error = fresh_error();
   *out = nullptr;
-  bp_status status = device.api->buffer_create(device.handle, &desc, out, error);
-  if (status == BP_OK && *out == nullptr) {
-    status = BP_INTERNAL;
-    const Error defect(BP_INTERNAL, "it returned OK with a null buffer, which is nonconforming");
-    defect.write(error);
-  }
-  if (status == BP_OK) count_reserved(bytes);
-  return status;
+  const bp_status status = device.api->buffer_create(device.handle, &desc, out, error);
+  return count_reserved(status, *out, bytes, error);
 }
 
-void Allocator::State::count_reserved(uint64_t bytes) noexcept {
+bp_status Allocator::State::count_reserved(bp_status status, const bp_buffer* made, uint64_t bytes,
+                                           bp_error* error) noexcept {
+  if (status != BP_OK) return status;
+  if (made == nullptr) {
+    Error(BP_INTERNAL, "it returned OK with a null buffer, which is nonconforming").write(error);
+    return BP_INTERNAL;
+  }
   const std::lock_guard guard(lock);
   stats.bytes_reserved += bytes;
   stats.bytes_reserved_peak = std::max(stats.bytes_reserved_peak, stats.bytes_reserved);
+  return BP_OK;
 }
 
 // First step after the plugin returned OUT_OF_MEMORY: frees all unused memory.

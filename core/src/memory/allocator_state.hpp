@@ -77,7 +77,9 @@ struct Allocator::State {
   Block* search(Pool& pool, uint32_t size_class, bool share, BlockList* scratch) noexcept;
   Block& take_slow(Pool& pool, uint32_t size_class, uint64_t bytes, Stream* stream, bool hand_out);
   bp_status create_raw(uint32_t kind, uint64_t bytes, uint64_t alignment, bp_buffer** out, bp_error* error) noexcept;
-  void count_reserved(uint64_t bytes) noexcept;
+  // Adds the bytes of a buffer that the plugin has created to the statistics. Returns the plugin's status, or INTERNAL
+  // if the plugin returned OK without a buffer.
+  bp_status count_reserved(bp_status status, const bp_buffer* made, uint64_t bytes, bp_error* error) noexcept;
   uint64_t trim_passed() noexcept;
   [[noreturn]] void exhausted(uint32_t kind, uint64_t bytes, const bp_error& reported) const;
   void reclaim() noexcept;

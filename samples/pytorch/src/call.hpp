@@ -15,7 +15,7 @@ uint16_t dtype_of(at::ScalarType type) noexcept;
 // Returns the number BP_* of a dtype. Raises an error for a dtype that Backplane does not have.
 uint16_t require_dtype(at::ScalarType type);
 
-// One call of an operator, on the current stream of the device of the tensor `on`. Operands are added in the
+// One call of an operator, on the current stream of the device that holds the tensor `on`. Operands are added in the
 // operator's order:
 //
 //   Call(BP_OP_ADD, out).in(a, out.sizes()).in(b, out.sizes()).out(out).run();
