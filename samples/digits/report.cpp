@@ -175,9 +175,9 @@ std::string html_report(const Images& test, const Result& result, const Facts& f
       result.seconds);
   html += charts(result) + confusion_matrix(test, result) + fact_list(facts) + wrong_digits(test, result);
   html +=
-      "<p class=\"note wide\">Train figures are taken under dropout and shifts, while the weights change, so they may "
-      "be the "
-      "worse ones. Data: Optical Recognition of Handwritten Digits, E. Alpaydin and C. Kaynak, UCI Machine Learning "
+      "<p class=\"note wide\">The train figures are measured with dropout and shifts while the weights change, so "
+      "they may be worse than the test figures. Data: Optical Recognition of Handwritten Digits, E. Alpaydin and C. "
+      "Kaynak, UCI Machine Learning "
       "Repository, 1998, CC BY 4.0.</p>\n</main>\n</html>\n";
   return html;
 }
