@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <thread>
 
 #include "memory_fixture.hpp"
@@ -326,6 +327,25 @@ TEST_F(AddressTest, MemoryOfTheFrameworksAllocatorIsPartOfItsBuffer) {
   const Owned<bph_buffer> part(create(100));
   EXPECT_EQ(info(part).address, info(framework.whole).address + 512);
   EXPECT_EQ(find(info(part).address).buffer, framework.whole);
+}
+
+// Two threads request the first address of one segment. Each would find no address yet, and the second would overlap
+// the first.
+TEST_F(AddressTest, ThreadsThatAskForTheFirstAddressGetTheNativeOne) {
+  FakeOptions options;
+  options.capabilities |= BP_CAP_PROCESS_ADDRESSES;
+  open(options);
+  bph_stream* one = stream();
+  bph_buffer* buffers[2] = {create(512, one), create(512, one)};
+  fake->hook = [](std::string_view slot) {
+    if (slot == "buffer_address") std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  };
+  bph_buffer_info found[2] = {};
+  std::thread other([&] { found[1] = info(buffers[1]); });
+  found[0] = info(buffers[0]);
+  other.join();
+  for (const bph_buffer_info& about : found) EXPECT_EQ(about.flags, BPH_BUFFER_ADDRESS_NATIVE);
+  EXPECT_EQ(fake->calls("buffer_address"), 1u);
 }
 
 }  // namespace

@@ -304,6 +304,23 @@ TEST_F(TwoDevicesTest, OtherForeignBuffersAreErrors) {
   EXPECT_EQ(fake->calls("copy"), 1u);
 }
 
+TEST_F(TwoDevicesTest, ACloseFreesMemoryThatAnotherDeviceUsed) {
+  FakeOptions options;
+  options.copy_in = true;
+  for (const uint64_t bytes : {uint64_t{512}, uint64_t{64} << 20}) {  // from a pool, and with a buffer of its own
+    open_both(options, {});
+    bph_stream* one = stream();
+    bph_buffer* own = create(bytes, one);
+    bph_buffer* host = create_far(bytes, BP_MEMORY_HOST);
+    fake->hold();
+    ASSERT_OK(bph_copy(one, own, 0, host, 0, bytes, 0, &error));
+    bph_buffer_release(host);
+    fake->release();
+    far.reset();  // expects that no buffer is left; nobody has waited for `one`
+    close_both();
+  }
+}
+
 TEST_F(TwoDevicesTest, AcrossGoesThroughHostMemory) {
   for (const bool slots_here : {false, true}) {
     for (const bool slots_there : {false, true}) {

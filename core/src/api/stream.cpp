@@ -15,7 +15,9 @@ bp_status bph_stream_create(bph_device* device, const bph_stream_desc* desc, bph
     Device& owner = require<Device>(device, function);
     bph_stream_desc known = {};
     if (desc != nullptr) known = read_input(desc, BPH_STREAM_DESC_MIN_SIZE, function, "bph_stream_desc");
-    hand_out(Stream::create(Ref<Device>(&owner), known), out);
+    const Ref<Stream> stream = Stream::create(Ref<Device>(&owner), known);
+    hand_out(stream, out);
+    stream->call_at_end(known.release, known.context);
   });
 }
 

@@ -10,6 +10,10 @@ namespace backplane::core {
 const Placement& Allocator::State::placement_of(Block& block, void* mapping) {
   std::atomic<Placement*>& placement = block.segment != nullptr ? block.segment->placement : block.placement;
   if (const Placement* known = placement.load(std::memory_order_acquire)) return *known;
+  // One thread at a time adds a placement. A second placement of the same memory would overlap the first, and its
+  // address would not be the one on the device.
+  const std::lock_guard adds(placements_mutex);
+  if (const Placement* known = placement.load(std::memory_order_acquire)) return *known;
   Placement wanted;
   wanted.device = &device;
   wanted.segment = block.segment;
@@ -33,10 +37,8 @@ const Placement& Allocator::State::placement_of(Block& block, void* mapping) {
     wanted.native = wanted.address == own;
     made = AddressMap::instance().add_mapped(wanted);
   }
-  Placement* first = nullptr;
-  if (placement.compare_exchange_strong(first, made.get(), std::memory_order_acq_rel)) return *made.release();
-  AddressMap::instance().remove(std::move(made));
-  return *first;
+  placement.store(made.get(), std::memory_order_release);
+  return *made.release();
 }
 
 void Allocator::State::forget_placement(std::atomic<Placement*>& placement) noexcept {

@@ -50,7 +50,8 @@ struct Allocator::State {
   // while the device has a handle, so that releasing the last buffer is cheap.
   bool retained = false;
 
-  std::mutex records_mutex;  // guards Block::uses of live blocks
+  std::mutex records_mutex;     // guards Block::uses of live blocks
+  std::mutex placements_mutex;  // held while a thread adds the placement of a block or of a segment
 
   // Functions in allocator.cpp.
   uint64_t alignment_of(uint64_t alignment) const noexcept;
@@ -97,6 +98,7 @@ struct Allocator::State {
   void poll_timelines() noexcept;
   void poll_ending(uint64_t timeout_ns) noexcept;
   void poll_waiting() noexcept;
+  void free_waiting() noexcept;
   void finish_stream(EndingStream* ended) noexcept;
   // Returns true if the stream's release callback must wait until this thread has released its
   // locks.

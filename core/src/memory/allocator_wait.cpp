@@ -5,6 +5,7 @@
 #include <mutex>
 #include <new>
 
+#include "loading/registry.hpp"
 #include "memory/allocator_state.hpp"
 
 namespace backplane::core {
@@ -282,10 +283,31 @@ void Allocator::end_stream(std::unique_ptr<EndingStream> ending) noexcept {
   stream->next = std::exchange(state.ending, stream);
 }
 
+// Frees the blocks that still wait for streams of other devices. The plugin's device is about to close, so it cannot
+// keep them.
+void Allocator::State::free_waiting() noexcept {
+  bool in_use = false;
+  while (Block* block = waiting.pop()) {
+    in_use |= !drop_passed(*block);
+    block->uses.clear();
+    block->user = {};
+    block->any_stream = false;
+    put_back(*block);
+    pending.fetch_sub(1, std::memory_order_relaxed);
+  }
+  if (!in_use || !device.plugin->registry) return;
+  const Error line(BP_OK,
+                   "{}: the device closes, and a stream of another device used its memory and was not waited for; wait "
+                   "for that stream before you release the last object of the device",
+                   device.name);
+  device.plugin->registry->log(BP_LOG_WARNING, line.what());
+}
+
 void Allocator::close() noexcept {
   State& state = *state_;
   state.poll_ending(BP_WAIT_FOREVER);
   state.poll_waiting();
+  state.free_waiting();
   state.trim_passed();
   trim();
   while (Pool* pool = state.pools) {

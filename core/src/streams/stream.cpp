@@ -46,9 +46,12 @@ Ref<Stream> Stream::create(Ref<Device> device, const bph_stream_desc& given) {
   }
   stream->pool = owner.allocator.add_stream(stream->timeline);
   stream->open(given);
-  stream->ending_->release = given.release;
-  stream->ending_->context = given.context;
   return stream;
+}
+
+void Stream::call_at_end(void (*release)(void*), void* context) noexcept {
+  ending_->release = release;
+  ending_->context = context;
 }
 
 void Stream::open(const bph_stream_desc& given) {

@@ -51,6 +51,9 @@ class Stream final : public Object {
 
   // Creates a stream as bph_stream_create does, and throws that function's errors.
   static Ref<Stream> create(Ref<Device> device, const bph_stream_desc& desc);
+  // Registers the callback that runs after the stream has ended. The stream calls nothing if the function that creates
+  // it fails, so this call comes last.
+  void call_at_end(void (*release)(void*), void* context) noexcept;
 
   Ref<Device> device;
   const bp_device_api* api = nullptr;  // equals device->api; the copy saves a load
