@@ -10,6 +10,7 @@
 #include <random>
 #include <thread>
 
+#include "memory/pool.hpp"
 #include "memory/size_class.hpp"
 #include "memory_fixture.hpp"
 
@@ -634,6 +635,20 @@ TEST_F(AllocatorTest, ManyThreads) {
   trim();
   EXPECT_EQ(stats().bytes_in_use, 0u);
   EXPECT_EQ(fake->bytes(), 0u);
+}
+
+TEST_F(AllocatorTest, UsesOfEndedStreamsDoNotAccumulate) {
+  open();
+  bph_buffer* lasting = create(1024);
+  bph_buffer* own = create(1024, stream());
+  for (int i = 0; i < 300; ++i) {
+    const Owned<bph_stream> one(stream());
+    for (bph_buffer* buffer : {lasting, own}) ASSERT_OK(bph_buffer_record(buffer, one, &error));
+    ASSERT_OK(bph_stream_wait(one, BP_WAIT_FOREVER, &error));
+  }
+  for (bph_buffer* buffer : {lasting, own}) {
+    EXPECT_LT(static_cast<Block*>(find_handle<Buffer>(buffer))->uses.size(), 30u);
+  }
 }
 
 }  // namespace

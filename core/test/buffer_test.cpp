@@ -476,5 +476,13 @@ TEST_F(BufferTest, TheFrameworksAllocatorIsAsked) {
                "no live, writable buffer of fake:0 that holds them");
 }
 
+TEST_F(BufferTest, ABufferWithoutMemoryIsNotExported) {
+  open();
+  bph_buffer* empty = opened->import(import_of(nullptr, 0));
+  bp_external_handle handle = {};
+  handle.struct_size = sizeof(handle);
+  EXPECT_FAILS(bph_buffer_export(empty, "opaque_fd", &handle, &error), BP_INVALID_ARGUMENT, "0 bytes");
+}
+
 }  // namespace
 }  // namespace backplane::core::test

@@ -164,5 +164,18 @@ TEST_F(EventTest, BadHandlesAreErrors) {
   bph_event_release(nullptr);
 }
 
+TEST_F(EventTest, AFailedRecordLeavesTheEventInItsGraph) {
+  open();
+  bph_stream* one = stream();
+  bph_event* point = event();
+  ASSERT_OK(bph_graph_begin(one, nullptr, &error));
+  ASSERT_OK(bph_event_record(point, one, &error));
+  Owned<bph_graph> graph;
+  ASSERT_OK(bph_graph_end(one, graph.out(), nullptr, &error));
+  fake->fail("event_record", BP_OUT_OF_MEMORY);
+  EXPECT_FAILS(bph_event_record(point, one, &error), BP_OUT_OF_MEMORY, "event_record");
+  EXPECT_FAILS(bph_event_wait(point, 0, &error), BP_INVALID_ARGUMENT, "recorded in a graph");
+}
+
 }  // namespace
 }  // namespace backplane::core::test

@@ -76,6 +76,34 @@ TEST(GraphRefusal, OperandsAreInsideOrOutsideBindings) {
   EXPECT_EQ(host.values(host.c), (Floats{0, 0, 1, 2}));
 }
 
+TEST(GraphRefusal, ARefusedCallDoesNotChangeBindings) {
+  GraphHost host;
+  const bph_tensor fixed = host.tensor<float>(BP_F32, {4}, {1, 1, 1, 1});
+  host.begin({host.whole(host.a), {host.b.buffer, 0, 8}});
+  EXPECT_FAILS(bph_copy(host.stream, host.a.buffer, 0, host.b.buffer, 4, 8, 0, &error), BP_INVALID_ARGUMENT,
+               "binding 1");
+  host.execute(Call(BP_OP_ADD, {host.a, fixed}, {host.c}));
+  host.end();
+  host.launch({host.whole(fixed), {host.b.buffer, 0, 8}});
+  EXPECT_EQ(host.values(host.c), (Floats{2, 2, 2, 2})) << "no recorded call writes to binding 0";
+}
+
+TEST(GraphRefusal, AnEndThatFailsDiscardsTheRecording) {
+  GraphHost host;
+  const Call add(BP_OP_ADD, {host.a, host.b}, {host.c});
+  bph_graph_info info = {};  // its struct_size is too small
+  for (const bool has_out : {true, false}) {
+    host.begin();
+    host.execute(add);
+    EXPECT_FAILS(bph_graph_end(host.stream, has_out ? host.graph.out() : nullptr, &info, &error), BP_INVALID_ARGUMENT,
+                 has_out ? "struct_size" : "null");
+    host.execute(add);
+    EXPECT_EQ(host.values(host.c), (Floats{11, 22, 33, 44}));
+    EXPECT_FAILS(bph_graph_end(host.stream, host.graph.out(), nullptr, &error), BP_INVALID_ARGUMENT,
+                 "records no graph");
+  }
+}
+
 TEST(GraphRefusal, EventsOfAGraphServeOnlyTheGraph) {
   GraphHost host;
   Owned<bph_stream> other;

@@ -284,6 +284,31 @@ TEST_P(GraphTest, KeepsTheBuffersOfItsWork) {
   EXPECT_EQ(host.stats().bytes_in_use, before);
 }
 
+TEST_P(GraphTest, KeepsTheBuffersOfItsBindings) {
+  const auto make = [&](uint32_t buffer_flags) {
+    bph_buffer_desc desc = {};
+    desc.struct_size = sizeof(desc);
+    desc.bytes = kGraphBytes;
+    desc.flags = buffer_flags;
+    bph_buffer* made = nullptr;
+    EXPECT_OK(bph_buffer_create(host.device, &desc, &made, &error));
+    return made;
+  };
+  bph_buffer* const raw = make(BPH_BUFFER_RAW);
+  bph_buffer* const pooled = make(0);
+  host.begin({{raw, 0, kGraphBytes}, {pooled, 0, kGraphBytes}});
+  bph_buffer_release(raw);
+  bph_buffer_release(pooled);
+  const Owned<bph_buffer> later(make(0));  // would have the memory of `pooled` if the graph did not keep that memory
+  bph_tensor sum = host.c;
+  sum.buffer = later;
+  host.execute(Call(BP_OP_ADD, {host.a, host.a}, {sum}));
+  host.end();
+  host.launch({host.whole(host.b), host.whole(host.c)});
+  EXPECT_EQ(host.values(sum), (Floats{2, 4, 6, 8}));
+  EXPECT_EQ(host.values(host.c), (Floats{0, 0, 0, 0}));
+}
+
 TEST_P(GraphTest, AGraphOutlivesItsStreamAndDevice) {
   Owned<bph_stream> other;
   EXPECT_OK(bph_stream_create(host.device, nullptr, other.out(), &error));

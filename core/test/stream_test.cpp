@@ -341,5 +341,22 @@ TEST_F(StreamTest, SynchronousDeviceIsAlwaysIdle) {
   EXPECT_TRUE(require<Stream>(one, "test").idle());
 }
 
+TEST_F(StreamTest, AFailedLaunchOfAGraphFailsASynchronousStream) {
+  FakeOptions options;
+  options.capabilities |= BP_CAP_SYNCHRONOUS;
+  open(options);
+  bph_stream* one = stream();
+  bph_buffer* buffer = create(1024, one);
+  Owned<bph_graph> graph;
+  ASSERT_OK(bph_graph_begin(one, nullptr, &error));
+  use(buffer, one);
+  ASSERT_OK(bph_graph_end(one, graph.out(), nullptr, &error));
+  fake->submit_part("copy");
+  EXPECT_FAILS(bph_graph_launch(one, graph, nullptr, 0, &error), BP_EXECUTION_FAILED, "node 0");
+  EXPECT_FAILS(bph_stream_wait(one, 0, &error), BP_EXECUTION_FAILED, "");
+  ASSERT_OK(bph_stream_revive(one, &error));
+  EXPECT_EQ(stats().streams_revived, 1u);
+}
+
 }  // namespace
 }  // namespace backplane::core::test

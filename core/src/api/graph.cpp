@@ -22,13 +22,15 @@ bp_status bph_graph_begin(bph_stream* stream, const bph_graph_desc* desc, bp_err
 bp_status bph_graph_end(bph_stream* stream, bph_graph** out, bph_graph_info* info, bp_error* error) {
   return guard(error, [&] {
     constexpr const char* function = "bph_graph_end";
-    start_output(out, function);
+    if (out != nullptr) *out = nullptr;
     Stream& target = require<Stream>(stream, function);
+    const StreamLock lock(target, function, StreamLock::Purpose::record);
+    // Any later failure discards the recording.
+    Ref<Graph> graph = Recorder::end(target);
+    start_output(out, function);
     if (info != nullptr) {
       check_struct_size(info->struct_size, BPH_GRAPH_INFO_MIN_SIZE, function, "bph_graph_info");
     }
-    const StreamLock lock(target, function, StreamLock::Purpose::record);
-    Ref<Graph> graph = Recorder::end(target);
     if (info != nullptr) write_output(info, graph->info(), function, "bph_graph_info", BPH_GRAPH_INFO_MIN_SIZE);
     hand_out(std::move(graph), out);
   });

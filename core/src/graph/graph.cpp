@@ -109,6 +109,7 @@ void Graph::record_use(Stream& stream) {
   const auto same = [&](const Ref<Timeline>& timeline) { return timeline.get() == stream.timeline.get(); };
   if (std::any_of(timelines_.begin(), timelines_.end(), same)) return;
   for (Buffer* buffer : buffers_) buffer->record(stream);
+  std::erase_if(timelines_, [](const Ref<Timeline>& timeline) { return timeline->ended(); });
   timelines_.push_back(stream.timeline);
 }
 
@@ -158,6 +159,7 @@ void Graph::replay(Stream& stream) const {
     const bp_status status = call(api, handle, plugin_stream, node, &error);
     if (status == BP_OK) [[likely]]
       continue;
+    stream.note_failure(status);
     const std::string where = fmt::format("{}: node {} of the graph", device->name, &node - nodes_.data());
     const uint32_t op = node.kind == GraphNode::Kind::execute ? node.execution.desc->op : 0;
     throw Error::from_plugin(status, error, where.c_str()).with_op(op);

@@ -35,6 +35,8 @@ void Recorder::begin(Stream& stream, const bph_graph_desc& desc) {
   Ref<Recorder> recorder(kAdopt, new Recorder);
   recorder->flags_ = desc.flags;
   recorder->graph_ = Ref<Graph>(kAdopt, new Graph(stream.device, std::move(bindings)));
+  // Other buffers must not reuse the memory of a binding, because their operands would then be operands of the binding.
+  for (uint32_t i = 0; i < desc.binding_count; ++i) recorder->keep(find_handle<Buffer>(desc.bindings[i].buffer));
   recorder->add_lane(stream);
 }
 
@@ -153,7 +155,7 @@ GraphNode& Recorder::add_node(Stream& stream, GraphNode::Kind kind, size_t at) {
 void Recorder::use(const Range& range, bool written, Place place, size_t index) {
   Graph& graph = *graph_;
   for (size_t i = 0; i < graph.bindings_.size(); ++i) {
-    Binding& binding = graph.bindings_[i];
+    const Binding& binding = graph.bindings_[i];
     if (!binding.range.overlaps(range)) continue;
     if (!binding.range.contains(range)) {
       throw Error(BP_INVALID_ARGUMENT,
@@ -161,8 +163,7 @@ void Recorder::use(const Range& range, bool written, Place place, size_t index) 
                   "uses memory inside one binding or outside all of them",
                   range.begin, range.end, i, binding.range.begin, binding.range.end);
     }
-    binding.written |= written;
-    return patches_.push_back({place, static_cast<uint32_t>(index), static_cast<uint32_t>(i), range.begin});
+    return patches_.push_back({place, written, 0, static_cast<uint32_t>(index), static_cast<uint32_t>(i), range.begin});
   }
   graph.fixed_.add(range);
   if (written) graph.fixed_written_.add(range);
@@ -182,8 +183,7 @@ void Recorder::use(const bp_tensor_desc& view, const bp_operand& operand, bool w
   // A patch stores the offset of element 0, which may follow the first byte of the view.
   if (patches_.size() == before) return;
   patches_.back().delta = operand.offset;
-  uint8_t& need = graph_->bindings_[patches_.back().binding].need_log2;
-  need = std::max(need, view.alignment_log2);
+  patches_.back().need_log2 = view.alignment_log2;
 }
 
 void Recorder::execute(Stream& stream, const PlanEntry& entry, const bp_op_desc& desc, const bp_operand* inputs,
@@ -376,7 +376,10 @@ void Recorder::finish() {
       GraphTransfer& transfer = graph.transfers_[draft.index];
       operand = draft.place == Place::source ? &transfer.src : &transfer.dst;
     }
-    graph.patches_.push_back({operand, draft.binding, draft.delta - graph.bindings_[draft.binding].range.begin});
+    Binding& binding = graph.bindings_[draft.binding];
+    binding.written |= draft.written;
+    binding.need_log2 = std::max(binding.need_log2, draft.need_log2);
+    graph.patches_.push_back({operand, draft.binding, draft.delta - binding.range.begin});
   }
   graph.fixed_.close();
   graph.fixed_written_.close();

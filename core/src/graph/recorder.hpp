@@ -81,7 +81,9 @@ class Recorder final : public Object {
   enum class Place : uint8_t { operand, source, destination };
   struct PatchDraft {
     Place place;
-    uint32_t index;  // index of the operand or the transfer
+    bool written;
+    uint8_t need_log2;  // alignment that the operand states
+    uint32_t index;     // index of the operand or the transfer
     uint32_t binding;
     uint64_t delta;
   };

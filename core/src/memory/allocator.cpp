@@ -397,6 +397,22 @@ Block* Allocator::import_for_copy(void* address, uint64_t bytes, Stream& stream)
   }
 }
 
+namespace {
+
+// Adds the stream to the streams for which the block waits when it is released. The caller holds `records_mutex`.
+void add_use(Block& block, const Stream& stream) {
+  for (const Use& use : block.uses) {
+    if (use.timeline.get() == stream.timeline.get()) return;
+  }
+  // Streams that have ended would otherwise accumulate in a buffer that lives long.
+  if (block.uses.size() == block.uses.capacity()) {
+    std::erase_if(block.uses, [](const Use& use) { return use.timeline->ended(); });
+  }
+  block.uses.push_back({stream.timeline, 0});
+}
+
+}  // namespace
+
 void Allocator::record_use(Block& block, Stream& stream) {
   const std::lock_guard records(state_->records_mutex);
   {
@@ -407,10 +423,7 @@ void Allocator::record_use(Block& block, Stream& stream) {
                               : block.user.get();
     if (own == stream.timeline.get()) return;
   }
-  for (const Use& use : block.uses) {
-    if (use.timeline.get() == stream.timeline.get()) return;
-  }
-  block.uses.push_back({stream.timeline, 0});
+  add_use(block, stream);
 }
 
 // Records `stream` even if the block was allocated without a stream. Such a block waits only for
@@ -418,10 +431,7 @@ void Allocator::record_use(Block& block, Stream& stream) {
 void Allocator::record_foreign(Block& block, Stream& stream) {
   const std::lock_guard records(state_->records_mutex);
   if (block.source == Block::Source::empty) return;
-  for (const Use& use : block.uses) {
-    if (use.timeline.get() == stream.timeline.get()) return;
-  }
-  block.uses.push_back({stream.timeline, 0});
+  add_use(block, stream);
 }
 
 }  // namespace backplane::core

@@ -57,8 +57,6 @@ void Event::record(Stream& stream) {
   {
     const std::lock_guard lock(lock_);
     ++records_;
-    std::swap(timeline, timeline_);
-    std::swap(recorder, recorder_);
   }
   bp_error error = fresh_error();
   const bp_status status = device->api->event_record(device->handle, handle, stream.handle, &error);
@@ -66,7 +64,12 @@ void Event::record(Stream& stream) {
   {
     const std::lock_guard lock(lock_);
     ++records_;
-    point_ = status == BP_OK ? stream.timeline->enqueued() : 0;
+    point_ = 0;
+    if (status == BP_OK) {
+      point_ = stream.timeline->enqueued();
+      std::swap(timeline, timeline_);
+      std::swap(recorder, recorder_);
+    }
   }
   check(*device, "event_record", status, error);
 }

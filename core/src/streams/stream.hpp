@@ -93,6 +93,10 @@ class Stream final : public Object {
     timeline->count_enqueue(status);
   }
   void count_enqueue() noexcept { timeline->count_enqueue(); }
+  // Remembers that the plugin has reported a failure of the stream or of the device.
+  void note_failure(bp_status status) noexcept {
+    if (status == BP_EXECUTION_FAILED || status == BP_DEVICE_LOST) failed_.store(true, std::memory_order_relaxed);
+  }
   bool idle() const noexcept { return timeline->idle(); }
   // Returns whether all work of the stream is known to have completed without a failure, so that a
   // wait needs no call to the plugin. Returns false for an EXTERNAL stream, on which other code may
@@ -177,10 +181,6 @@ class Stream final : public Object {
   // short.
   void grow(Span& span, uint64_t least, uint64_t wanted, uint64_t alignment);
   void drop(Span& span) noexcept;
-  // Remembers that the plugin has reported a failure of the stream or of the device.
-  void note_failure(bp_status status) noexcept {
-    if (status == BP_EXECUTION_FAILED || status == BP_DEVICE_LOST) failed_.store(true, std::memory_order_relaxed);
-  }
   bool holds_lock() const noexcept;
   bp_status wait_for_work(uint64_t timeout_ns);
   bp_status wait_locked(uint64_t timeout_ns);

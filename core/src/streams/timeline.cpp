@@ -95,6 +95,11 @@ bool Timeline::poll(const Device& device) noexcept {
   return moved;
 }
 
+bool Timeline::ended() const noexcept {
+  const std::lock_guard lock(lock_);
+  return dropped_;
+}
+
 void Timeline::destroy_markers(const Device& device) noexcept {
   bp_event* events[2 * kCapacity];
   uint32_t count = 0;

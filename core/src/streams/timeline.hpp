@@ -61,6 +61,8 @@ class Timeline final : public Object {
   bool poll(const Device& device) noexcept;
   // Destroys the markers. Call this function when the stream is destroyed or is no longer polled.
   void destroy_markers(const Device& device) noexcept;
+  // Returns whether the stream has ended, so that no work follows.
+  bool ended() const noexcept;
 
  private:
   static constexpr uint32_t kCapacity = 4;
@@ -77,7 +79,7 @@ class Timeline final : public Object {
   const uint64_t step_, unseen_;
   std::atomic<bool> marker_requested_{false};
   alignas(64) std::atomic<uint64_t> completed_{0};
-  SpinLock lock_;
+  mutable SpinLock lock_;
   Marker markers_[kCapacity];   // recorded markers, oldest first
   bp_event* spare_[kCapacity];  // events of completed markers, for reuse
   uint32_t marker_count_ = 0, spare_count_ = 0;

@@ -40,6 +40,7 @@ Track TraceDevice::thread_track() {
   return track;
 }
 
+// The caller holds the mutex, so that the totals of a trace are in the order of the changes.
 void TraceDevice::count_memory(uint32_t kind, uint64_t bytes) {
   static constexpr const char* names[BP_MEMORY_KINDS] = {"DEVICE memory", "HOST memory", "SHARED memory"};
   TraceEvent event('C', names[kind], {group, 0});
@@ -48,27 +49,19 @@ void TraceDevice::count_memory(uint32_t kind, uint64_t bytes) {
 
 void TraceDevice::add_buffer(const bp_buffer* buffer, uint32_t kind, uint64_t bytes) {
   if (kind >= BP_MEMORY_KINDS) return;
-  uint64_t all = 0;
-  {
-    const std::lock_guard lock(mutex_);
-    buffers_[buffer] = {kind, bytes};
-    all = bytes_[kind] += bytes;
-  }
-  count_memory(kind, all);
+  const std::lock_guard lock(mutex_);
+  buffers_[buffer] = {kind, bytes};
+  count_memory(kind, bytes_[kind] += bytes);
 }
 
 void TraceDevice::drop_buffer(const bp_buffer* buffer) {
-  uint32_t kind = 0;
-  uint64_t all = 0;
-  {
-    const std::lock_guard lock(mutex_);
-    const auto found = buffers_.find(buffer);
-    if (found == buffers_.end()) return;
-    kind = found->second.kind;
-    all = bytes_[kind] -= found->second.bytes;
-    buffers_.erase(found);
-  }
-  count_memory(kind, all);
+  const std::lock_guard lock(mutex_);
+  const auto found = buffers_.find(buffer);
+  if (found == buffers_.end()) return;
+  const uint32_t kind = found->second.kind;
+  const uint64_t rest = bytes_[kind] -= found->second.bytes;
+  buffers_.erase(found);
+  count_memory(kind, rest);
 }
 
 bool TraceDevice::first_execution(const bp_plan* plan) {

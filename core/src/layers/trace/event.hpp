@@ -16,7 +16,8 @@ struct Track {
   uint32_t group;
   uint32_t line;
 };
-inline constexpr uint32_t kFirstThreadLine = 1000;  // smaller line numbers denote streams
+// Smaller line numbers denote streams. A device never uses the number of a stream again.
+inline constexpr uint32_t kFirstThreadLine = uint32_t{1} << 30;
 
 class TraceEvent {
  public:

@@ -37,6 +37,7 @@ class Ledger {
   // Sets `clock` to the points that a wait for all work on the stream covers. Allocates nothing if
   // `clock` has capacity for `clock_size` points.
   void now(uint64_t line, Clock& clock) const;
+  std::size_t lines() const { return lines_.size(); }
   std::size_t clock_size(uint64_t line) const { return lines_.at(line).behind.size() + 1; }
   // Reserves capacity so that `order_behind` allocates nothing. Only one call at a time may enqueue
   // on the stream.

@@ -289,6 +289,8 @@ void check_kinds(const Call& call, const CheckedBuffer& to, const CheckedBuffer&
 void occupy_buffers(Call& call, const std::vector<CheckedBuffer*>& buffers) {
   for (CheckedBuffer* buffer : buffers) {
     call.occupy(buffer->calls);
+    // Removes completed points if there may be points of streams that have ended.
+    if (buffer->uses.size() > call.device().ledger.lines()) call.device().ledger.pending(buffer->uses);
     // Reserves one point for each running call, because each call adds at most one point.
     buffer->uses.reserve(buffer->uses.size() + buffer->calls);
   }
