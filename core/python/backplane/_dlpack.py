@@ -164,12 +164,27 @@ def _on_host(tensor: Tensor) -> Tensor:
     return out
 
 
-def _to_export(tensor: Tensor, wanted, copy) -> "tuple[Tensor, bool]":
-    """Returns the tensor to export to the device `wanted`, and whether it is a copy."""
+def _copied(tensor: Tensor) -> Tensor:
+    """Returns a copy of a tensor in memory of the same kind. Does not wait."""
     from . import ops
     kind = tensor.buffer.kind
+    if kind != "host":
+        return ops.copy(tensor, out=Tensor.empty(tensor.stream, tensor.shape, tensor.dtype, kind))
+    if tensor.size == 0:
+        return _on_host(tensor)
+    # A copy from HOST to HOST memory is illegal, and operators of some devices accept no HOST memory. Therefore the
+    # bytes that the view touches pass through DEVICE memory.
+    low, high = tensor._extent()
+    staged = Buffer.create(tensor.stream, high - low)
+    invoke("bph_copy", tensor.stream.handle, staged.handle, 0, tensor.buffer.handle, tensor.offset + low, high - low, 0)
+    return _on_host(Tensor(staged, tensor.dtype, tensor.shape, tensor.strides, -low))
+
+
+def _to_export(tensor: Tensor, wanted, copy) -> "tuple[Tensor, bool]":
+    """Returns the tensor to export to the device `wanted`, and whether it is a copy."""
+    kind = tensor.buffer.kind
     if wanted is None or wanted == tensor.device.info.dlpack.get(kind) or wanted == CPU and kind in _MAPPED:
-        return (ops.copy(tensor), True) if copy else (tensor, False)
+        return (_copied(tensor), True) if copy else (tensor, False)
     if wanted != CPU:
         raise NotExportable(f"__dlpack__: the memory is on device {device_of(tensor)}, and dl_device is {wanted}; pass this device, or {CPU} for the host")
     if copy is False:

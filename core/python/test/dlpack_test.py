@@ -179,6 +179,28 @@ class DlpackTest(DeviceTest):
         del capsule, shared, each
         self.check_nothing_lives()
 
+    def test_a_copy_keeps_the_kind_of_its_memory(self):
+        exports, to_export = [], _dlpack._to_export
+
+        def captured(*arguments):
+            exports.append(to_export(*arguments))
+            return exports[-1]
+
+        for kind in ("device", "host", "shared"):
+            tensor = self.device.tensor([[1., 2., 3.], [4., 5., 6.]], kind=kind)
+            for view in (tensor, tensor.transpose(), tensor[1:, ::-2], tensor[:1].broadcast_to((4, 3)), tensor[0:0]):
+                for place in (None, (1, 0)):
+                    with unittest.mock.patch.object(_dlpack, "_to_export", captured):
+                        view.__dlpack__(max_version=(1, 0), dl_device=place, copy=True)
+                    source, copied = exports.pop()
+                    self.assertTrue(copied)
+                    self.assertEqual((source.buffer.kind, source.tolist()), (kind, view.tolist()))
+                    ops.fill(value=0, out=source)
+                    del source
+            self.assertEqual(tensor.tolist(), [[1, 2, 3], [4, 5, 6]])
+            del tensor, view
+        self.check_nothing_lives()
+
     def test_a_consumer_may_order_the_work_itself(self):
         event = self.device.create_event()
         tensor = self.device.empty((1 << 20,))
