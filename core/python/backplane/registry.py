@@ -44,7 +44,8 @@ class PluginInfo(NamedTuple):
 
 
 def _encoded(text):
-    return None if text is None else os.fspath(text).encode()
+    """Encodes a path or a name as Python's functions for files do. The bytes of a path need not be UTF-8."""
+    return None if text is None else os.fsencode(text)
 
 
 class Plugin(Handle):
@@ -61,7 +62,7 @@ class Plugin(Handle):
     def info(self) -> PluginInfo:
         info = bph_plugin_info(struct_size=ctypes.sizeof(bph_plugin_info))
         invoke("bph_plugin_get_info", self.handle, info)
-        return PluginInfo(info.name.decode(), info.version.decode(), info.library.decode(), divmod(info.abi_version, 65536),
+        return PluginInfo(info.name.decode(), info.version.decode(), os.fsdecode(info.library), divmod(info.abi_version, 65536),
                           divmod(info.abi_version_min, 65536))
 
     def device_count(self) -> int:
@@ -114,10 +115,9 @@ class Registry(Handle):
         for index in range(count.value):
             each = bph_candidate(struct_size=ctypes.sizeof(bph_candidate))
             invoke("bph_registry_candidate", self.handle, index, each)
-            message, rule, side, origin, manifest, library_file = (
-                getattr(each, name).decode("utf-8", "replace") for name in ("message", "rule", "side", "origin", "manifest", "library"))
-            found.append(Candidate(each.name.decode(), each.version.decode(), library().bph_status_name(each.status).decode(), message,
-                                   rule, side, origin, manifest, library_file, bool(each.loaded), bool(each.shadowed), each.device_count))
+            message, rule, side, origin = (getattr(each, name).decode("utf-8", "replace") for name in ("message", "rule", "side", "origin"))
+            found.append(Candidate(each.name.decode(), each.version.decode(), library().bph_status_name(each.status).decode(), message, rule, side, origin,
+                                   os.fsdecode(each.manifest), os.fsdecode(each.library), bool(each.loaded), bool(each.shadowed), each.device_count))
         return found
 
     def examine(self) -> None:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of the search for libbackplane and of its version check."""
 import os
+import pathlib
 import shutil
 import subprocess
 import tempfile
@@ -94,6 +95,20 @@ class LibraryTest(unittest.TestCase):
         self.assertIn("0.1", run.stdout)
         self.assertIn("bph_registry_create", run.stderr)
         self.assertIn("lacks this function; install libbackplane", run.stderr)
+
+    def test_paths_need_not_be_utf_8(self):
+        folder = os.path.join(self.folder, os.fsdecode(b"\xff\xc3"))
+        os.mkdir(folder)
+        plugin = shutil.copy(os.environ["BACKPLANE_TEST_PLUGIN"], folder)
+        manifest = shutil.copy(os.path.join(os.path.dirname(os.environ["BACKPLANE_TEST_PLUGIN"]), "reference.json"), folder)
+        for path in (plugin, manifest, pathlib.Path(plugin)):
+            with bp.Registry(default_paths=False) as registry, registry.load(path) as loaded:
+                self.assertEqual((loaded.info.library, loaded.device_count()), (plugin, 1))
+        with bp.Registry(folder, default_paths=False) as registry:
+            self.assertEqual(registry.devices(), ["reference:0"])
+            self.assertEqual([(each.manifest, each.library) for each in registry.candidates()], [(manifest, plugin)])
+            with registry.open(plugin) as device:
+                self.assertEqual(device.tensor([1.]).tolist(), [1])
 
     def test_a_process_loads_one_library(self):
         bp.load(library)
