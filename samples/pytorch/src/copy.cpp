@@ -16,10 +16,15 @@ namespace {
 
 bph_stream* stream_for(const at::Tensor& tensor) { return current_stream_handle(tensor.device().index()); }
 
-// Returns whether both tensors have the same dtype, shape and strides, without gaps in memory.
+// Returns whether both tensors have the same dtype and shape, and store their elements in the same order without
+// gaps. A stride does not matter if its dimension has the extent 1, and the strides of contiguous tensors may differ
+// there.
 bool same_dense_layout(const at::Tensor& a, const at::Tensor& b) {
-  return a.scalar_type() == b.scalar_type() && a.sizes() == b.sizes() && a.strides() == b.strides() &&
-         a.is_non_overlapping_and_dense();
+  if (a.scalar_type() != b.scalar_type() || a.sizes() != b.sizes() || !a.is_non_overlapping_and_dense()) return false;
+  for (int64_t dim = 0; dim < a.dim(); ++dim) {
+    if (a.size(dim) != 1 && a.stride(dim) != b.stride(dim)) return false;
+  }
+  return true;
 }
 
 // Reads a scalar from host memory.

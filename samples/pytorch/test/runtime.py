@@ -66,6 +66,16 @@ torch.accelerator.synchronize(device)
 tap.check("copies of pinned memory do not wait", pinned.is_pinned() and torch.equal(back, pinned + 1) and not torch.ones(2).is_pinned(), "")
 base = torch.zeros(3, 4, device=device)
 base.t()[1].copy_(torch.arange(3.0))
+# Views of a row, whose stride 5 of dimension 0 does not matter.
+ones = {on: (torch.ones(1, 2, device=on), torch.ones(4, 5, device=on)[0:1, :2]) for on in ("cpu", device, other)}
+rows = [torch.zeros(4, 5, device=to)[0:1, :2].copy_(each) for to in ones for on in ones for each in ones[on]]
+rows += [torch.zeros(1, 2, device=to).copy_(each) for to in ones for on in ones for each in ones[on]]
+tap.check("copies ignore the strides of dimensions with extent 1", all(each.tolist() == [[1, 1]] for each in rows), rows)
+point = torch.nn.Conv2d(4, 6, 1)
+states = [torch.nn.Conv2d(4, 6, 1).to(on, memory_format=form) for on in ("cpu", device, other) for form in (torch.channels_last, torch.contiguous_format)]
+for each in states:
+    each.load_state_dict(point.to(memory_format=torch.channels_last).state_dict())
+tap.check("a convolution of 1x1 loads weights of another memory format", all(torch.equal(each.weight.cpu(), point.weight) for each in states), "")
 tap.check("a view shares the memory of its base", base[:, 1].tolist() == [0, 1, 2], base)
 
 file = io.BytesIO()
