@@ -109,6 +109,8 @@ cases = [
     ("any and all", lambda m: [(m.f(3, 4) > 1).any(), (m.f(3, 4) > -1).all(1), (m.f(3, 4) > 0).any(0)]),
     ("cumsum", lambda m: [m.f(3, 4).cumsum(1), m.i(5).cumsum(0)]),
     ("variance and deviation", lambda m: [m.f(3, 4).var(), m.f(3, 4).std(1), m.f(3, 4).var(0, unbiased=False)]),
+    ("variance and deviation of 16-bit floats", lambda m: [f(torch.tensor(values, dtype=dtype).to(m.device)) for f in (torch.var, torch.std, torch.var_mean, torch.std_mean)
+                                                           for values, dtype in (([256.0, 258.0], torch.bfloat16), ([0.0, 600.0], torch.float16))]),
     ("norms", lambda m: [m.f(3, 4).norm(), torch.linalg.vector_norm(m.f(3, 4), 1, 1), torch.linalg.vector_norm(m.f(3, 4), float("inf")),
                          torch.linalg.vector_norm(m.f(3, 4), 3)]),
     ("matrix products", lambda m: [m.f(3, 4) @ m.f(4, 5), m.f(2, 3, 4) @ m.f(2, 4, 5), m.f(3, 4) @ m.f(4), m.f(4) @ m.f(4), m.f(2, 3, 4) @ m.f(4, 5)]),

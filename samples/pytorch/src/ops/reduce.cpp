@@ -175,17 +175,25 @@ at::Tensor& cumsum_out(const at::Tensor& self, int64_t dim, std::optional<at::Sc
   return out;
 }
 
+// Returns the variance. For 16-bit floats, the result is f32: in 16 bits, the mean would be rounded and the squares
+// would overflow.
+at::Tensor wide_variance(const at::Tensor& self, at::OptionalIntArrayRef dims,
+                         const std::optional<at::Scalar>& correction, bool keepdim) {
+  const at::Tensor x = is_half(self.scalar_type()) ? as_type(self, at::kFloat) : self;
+  const at::Tensor centred = at::sub(x, at::mean(x, dims, true));
+  const at::Tensor sum = at::sum(centred.mul_(centred), dims, keepdim);
+  const double count = static_cast<double>(x.numel()) / static_cast<double>(std::max<int64_t>(sum.numel(), 1));
+  return at::div(sum, std::max(count - correction.value_or(1).toDouble(), 0.0));
+}
+
 at::Tensor variance(const at::Tensor& self, at::OptionalIntArrayRef dims, const std::optional<at::Scalar>& correction,
                     bool keepdim) {
-  const at::Tensor centred = at::sub(self, at::mean(self, dims, true));
-  const at::Tensor sum = at::sum(centred.mul_(centred), dims, keepdim);
-  const double count = static_cast<double>(self.numel()) / static_cast<double>(std::max<int64_t>(sum.numel(), 1));
-  return at::div(sum, std::max(count - correction.value_or(1).toDouble(), 0.0));
+  return as_type(wide_variance(self, dims, correction, keepdim), self.scalar_type());
 }
 
 at::Tensor std_correction(const at::Tensor& self, at::OptionalIntArrayRef dims,
                           const std::optional<at::Scalar>& correction, bool keepdim) {
-  return variance(self, dims, correction, keepdim).sqrt_();
+  return as_type(wide_variance(self, dims, correction, keepdim).sqrt_(), self.scalar_type());
 }
 
 std::tuple<at::Tensor, at::Tensor> variance_and_mean(const at::Tensor& self, at::OptionalIntArrayRef dims,
