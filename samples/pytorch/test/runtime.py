@@ -253,6 +253,14 @@ check_error("nine dimensions", RuntimeError, lambda: torch.ones([1] * 9, device=
 check_error("shapes that do not agree", RuntimeError, lambda: torch.ones(2, 3, device=device) @ torch.ones(2, 3, device=device), "2x3")
 check_error("an output of a dtype to which PyTorch does not convert", RuntimeError,
             lambda: torch.add(torch.ones(2, device=device), 1, out=torch.ones(2, dtype=torch.int64, device=device)), "aten::add.out", "Float", "Long")
+narrow, wide = torch.ones(3, device=device), torch.ones(2, 3, dtype=torch.bool, device=device)
+check_error("a mask that is larger than the tensor", RuntimeError, lambda: narrow.masked_fill_(wide, 0), "aten::masked_fill_.Scalar", "[2, 3]", "[3]")
+check_error("a mask that is larger than the tensor, with a tensor's value", RuntimeError, lambda: narrow.masked_fill_(wide, torch.zeros((), device=device)),
+            "aten::masked_fill_.Tensor", "[2, 3]", "[3]")
+tap.check("a refused mask leaves the tensor unchanged", narrow.tolist() == [1, 1, 1], narrow)
+for place, mask in (((), wide[:, :2]), ((), wide[:1]), ((slice(None),), wide[0, :2])):
+    check_error(f"a mask {list(mask.shape)} from dimension {len(place)}", IndexError,
+                lambda: torch.zeros(2, 3, device=device).__setitem__((*place, mask), torch.ones((), device=device)), "aten::_index_put_impl_", str(list(mask.shape)), "[2, 3]")
 check_error("a negative extent", RuntimeError, lambda: torch.empty(2, -1, device=device), "negative")
 check_error("a number of bytes that no integer represents", RuntimeError, lambda: torch.empty(1 << 40, 1 << 40, device=device), "overflow")
 check_error("a layout that is not strided", RuntimeError, lambda: torch.empty(3, device=device, layout=torch.sparse_coo))

@@ -341,7 +341,15 @@ at::Tensor where(const at::Tensor& condition, const at::Tensor& self, const at::
   return out;
 }
 
+// Raises an error if the mask cannot be broadcast to the shape of `self`, which write_select() would resize.
+void check_broadcast(const at::Tensor& self, const at::Tensor& mask) {
+  TORCH_CHECK(mask.sizes() == self.sizes() || at::is_expandable_to(mask.sizes(), self.sizes()), message_prefix(),
+              "the mask has shape ", mask.sizes(), ", which cannot be broadcast to the shape ", self.sizes(),
+              " of the tensor; use torch.masked_fill for a larger result");
+}
+
 at::Tensor& masked_fill_scalar(at::Tensor& self, const at::Tensor& mask, const at::Scalar& value) {
+  check_broadcast(self, mask);
   write_select(self, mask, number(value), self);
   return self;
 }
@@ -349,6 +357,7 @@ at::Tensor& masked_fill_scalar(at::Tensor& self, const at::Tensor& mask, const a
 at::Tensor& masked_fill_tensor(at::Tensor& self, const at::Tensor& mask, const at::Tensor& value) {
   TORCH_CHECK(value.dim() == 0, message_prefix(), "value has ", value.dim(),
               " dimensions and must have none; use torch.where for tensors");
+  check_broadcast(self, mask);
   write_select(self, mask, value, self);
   return self;
 }

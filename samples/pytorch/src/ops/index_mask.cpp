@@ -79,6 +79,14 @@ struct IndexPlan {
   c10::DimVector index_shape;
 };
 
+// Raises an error unless the mask has the extents of x's dimensions that begin at `dim`.
+void check_extents(const at::Tensor& x, const at::Tensor& mask, size_t dim) {
+  const at::IntArrayRef extents = x.sizes(), own = mask.sizes();
+  TORCH_CHECK_INDEX(dim + own.size() <= extents.size() && extents.slice(dim, own.size()) == own, message_prefix(),
+                    "the mask has shape ", own, " and indexes a tensor of shape ", extents, " from dimension ", dim,
+                    "; the extents must be equal");
+}
+
 IndexPlan plan_index(const at::Tensor& x, const c10::List<std::optional<at::Tensor>>& given) {
   std::vector<at::Tensor> indices(static_cast<size_t>(x.dim()));
   size_t dim = 0;
@@ -93,6 +101,7 @@ IndexPlan plan_index(const at::Tensor& x, const c10::List<std::optional<at::Tens
       indices.at(dim++) = as_type(index, at::kLong);
       continue;
     }
+    check_extents(x, index, dim);
     const at::Tensor columns = positions_of(index);
     for (int64_t column = 0; column < index.dim(); ++column) indices.at(dim++) = columns.select(1, column);
   }
