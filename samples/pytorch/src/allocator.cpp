@@ -5,6 +5,7 @@
 #include <ATen/EmptyTensor.h>
 #include <c10/core/Storage.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <limits>
@@ -139,6 +140,8 @@ class Allocator final : public c10::DeviceAllocator {
   std::pair<size_t, size_t> getMemoryInfo(c10::DeviceIndex index) override {
     auto info = backplane::detail::sized<bp_memory_info>();
     call(bph_device_memory_info, device_handle(index), uint32_t{BP_MEMORY_DEVICE}, &info);
+    if (info.free_bytes == UINT64_MAX)  // the driver does not report free memory
+      info.free_bytes = info.total_bytes - std::min(stats_of(index).bytes_reserved, info.total_bytes);
     return {info.free_bytes, info.total_bytes};
   }
 };

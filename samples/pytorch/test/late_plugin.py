@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Tests that a plugin that is built after the package, and only adds and multiplies f32, becomes a PyTorch
-device. Also tests that errors name what this plugin lacks."""
+device. Also tests that errors name what this plugin lacks, and a device whose free memory is unknown."""
 import torch
 
 import backplane_torch
@@ -23,3 +23,7 @@ for name, operator, body in (("exp", "exp", lambda: a.to(device).exp()), ("mm.ou
         message = str(error)
     assert all(part in message for part in (f"aten::{name}", operator, "skeleton:0", "UNSUPPORTED")), message
 assert torch.equal((a.to(device) + b.to(device)).cpu(), a + b), "the device works after errors"
+# The plugin does not report free memory. The bridge then states the memory that the library has not reserved.
+held = torch.empty(1 << 20, device=device)
+free, total = torch.accelerator.get_memory_info(device.index)
+assert 0 < total - free == torch.accelerator.memory_stats(device.index)["reserved_bytes.all.current"] >= held.nbytes, (free, total)

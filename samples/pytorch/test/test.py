@@ -32,14 +32,26 @@ def run(*command, **variables):
 
 
 def build_plugin(folder):
-    """Builds samples/skeleton_plugin with the operators add and mul. Returns the messages of the compiler."""
+    """Builds samples/skeleton_plugin with the operators add and mul, and with a device that does not report free
+    memory. Returns the messages of the compiler."""
     skeleton = os.path.join(here, "../../skeleton_plugin")
     with open(os.path.join(skeleton, "plugin.cpp"), encoding="utf-8") as file:
         source = file.read()
     line = "    kernels().add(BP_OP_ADD, BP_F32, add_f32);\n"
     product = line.replace("ADD", "MUL").replace("add_f32", "[](const Call& call) { map_binary<float, float, float>(call, [](float a, float b) { return a * b; }); }")
+    driver = "class Driver : public HostDriver {\n public:\n"
+    device = """struct Silent : HostDevice {
+  using HostDevice::HostDevice;
+  Status memory_info(uint32_t kind, bp_memory_info& out) const {
+    Status status = HostDevice::memory_info(kind, out);
+    out.free_bytes = UINT64_MAX;
+    return status;
+  }
+};
+"""
+    opened = "  using Device = Silent;\n  Result<Device*> open(uint32_t, std::string_view options) const { return open_device<Device>(options); }\n"
     with open(os.path.join(folder, "plugin.cpp"), "w", encoding="utf-8") as file:
-        file.write(source.replace(line, line + product))
+        file.write(source.replace(line, line + product).replace(driver, device + driver + opened))
     with open(os.path.join(skeleton, "manifest.json.in"), encoding="utf-8") as file:
         manifest = file.read()
     with open(os.path.join(folder, "skeleton.json"), "w", encoding="utf-8") as file:
