@@ -7,6 +7,7 @@
 #include <fenv.h>
 #include <stdarg.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +17,7 @@
 #define DEVICE_BYTES (UINT64_C(1) << 30) /* memory limit of each open device, in bytes */
 
 struct bp_device {
-  atomic_uint_fast64_t used;
+  _Atomic uint64_t used; /* bytes of all buffers, at most DEVICE_BYTES */
 };
 struct bp_buffer {
   char* memory;
@@ -96,6 +97,15 @@ static bp_status memory_info(bp_device* device, uint32_t kind, bp_memory_info* o
   return write_output(out, &info, sizeof(info), BP_MEMORY_INFO_MIN_SIZE, error);
 }
 
+/* Counts `bytes` as used and returns true. Returns false and counts nothing if they exceed the limit. */
+static bool take(bp_device* device, uint64_t bytes) {
+  uint64_t used = atomic_load(&device->used);
+  do {
+    if (bytes > DEVICE_BYTES - used) return false;
+  } while (!atomic_compare_exchange_weak(&device->used, &used, used + bytes));
+  return true;
+}
+
 static bp_status buffer_create(bp_device* device, const bp_buffer_desc* given, bp_buffer** out, bp_error* error) {
   *out = NULL;
   bp_buffer_desc desc;
@@ -107,11 +117,7 @@ static bp_status buffer_create(bp_device* device, const bp_buffer_desc* given, b
     return fail(error, BP_UNSUPPORTED, 0, "plain_c: memory of kind %u is not offered", desc.kind);
   if (alignment > MAX_ALIGNMENT || (alignment & (alignment - 1)) != 0)
     return fail(error, BP_UNSUPPORTED, 0, "plain_c: an alignment is a power of two up to %u", MAX_ALIGNMENT);
-  if (desc.bytes > DEVICE_BYTES) return no_memory(error, desc.bytes);
-  if (atomic_fetch_add(&device->used, desc.bytes) > DEVICE_BYTES - desc.bytes) {
-    atomic_fetch_sub(&device->used, desc.bytes);
-    return no_memory(error, desc.bytes);
-  }
+  if (!take(device, desc.bytes)) return no_memory(error, desc.bytes);
   const size_t least = alignment < ALIGNMENT ? ALIGNMENT : (size_t)alignment;
   bp_buffer* buffer = malloc(sizeof(*buffer));
   char* memory = aligned_alloc(least, (desc.bytes + least - 1) / least * least);
@@ -252,6 +258,9 @@ static bp_status plan_execute(bp_device* device, bp_stream* stream, bp_plan* pla
   bp_execution execution;
   bp_op_desc desc;
   bp_status status = read_input(given, &execution, sizeof(execution), BP_EXECUTION_MIN_SIZE, error);
+  if (status == BP_UNSUPPORTED) /* an execution never returns this status */
+    return fail(error, BP_INVALID_ARGUMENT, 0,
+                "plain_c: bp_execution has a field that the plan did not request; clear it");
   if (status == BP_OK) status = read_input(execution.desc, &desc, sizeof(desc), BP_OP_DESC_MIN_SIZE, error);
   if (status != BP_OK) return status;
   const bp_tensor_desc* view = &desc.outputs[0];
