@@ -52,7 +52,7 @@ Logits predict(const bp::Stream& stream, const Model& model, const std::string& 
   const std::vector<int32_t> seen = codes(text.substr(text.size() - static_cast<size_t>(length)));
   Activations activations(stream, model.config(), BP_F32, 1, length);
   const bp::Tensor tokens = bp::Tensor::empty(stream, BP_I32, {length});
-  bp::copy_in<int32_t>(stream, tokens, seen);
+  bp::copy_in<int32_t>(stream, tokens, seen, BPH_COPY_SOURCE_FREE);
   packed ? model.forward(activations, tokens, *packed) : model.forward(activations, tokens);
   Logits logits{};
   bp::copy_out<float>(stream, logits, activations.logits.slice(0, length - 1, length));

@@ -73,7 +73,7 @@ void Trainer::Lane::read(const bp::Tensor& text, const Schedule& schedule, uint6
   const auto most = static_cast<uint64_t>(text.extent(0) - model.config().context);
   for (size_t i = 0; i < host_starts.size(); ++i)
     host_starts[i] = static_cast<int32_t>(hash(hash(schedule.seed) + first + i) % most);
-  bp::copy_in<int32_t>(stream, starts, host_starts);
+  bp::copy_in<int32_t>(stream, starts, host_starts, BPH_COPY_SOURCE_FREE);
   bp::add(stream, positions, starts, offsets);
   bp::gather(stream, tokens, text, positions.reshape(tokens.shape()), 0);
   bp::gather(stream, targets, text.slice(0, 1, text.extent(0)), positions.reshape(tokens.shape()), 0);

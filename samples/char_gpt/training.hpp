@@ -67,8 +67,7 @@ class Trainer {
     Model model;
     Activations activations;
     Gradients gradients;
-    // The stream borrows this vector during a step.
-    std::vector<int32_t> host_starts;
+    std::vector<int32_t> host_starts;  // the positions in the text at which the lane's texts begin
     backplane::Tensor starts, offsets, positions, tokens, targets;  // all have the dtype i32
     backplane::Tensor loss;
     backplane::Event done;

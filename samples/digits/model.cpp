@@ -25,12 +25,12 @@ DeviceImages::DeviceImages(const bp::Stream& stream, const Images& images)
     : padded_(bp::Tensor::empty(stream, BP_F32, {images.count(), kSide + 2, kSide + 2})),
       labels_(bp::Tensor::empty(stream, BP_I32, {images.count()})) {
   const bp::Tensor raw = bp::Tensor::empty(stream, BP_U8, {images.count(), kSide, kSide});
-  bp::copy_in<uint8_t>(stream, raw, images.pixels);
-  bp::copy_in<int32_t>(stream, labels_, images.labels);
+  // The caller may free `images` after an exception, although a copy is pending.
+  bp::copy_in<uint8_t>(stream, raw, images.pixels, BPH_COPY_SOURCE_FREE);
+  bp::copy_in<int32_t>(stream, labels_, images.labels, BPH_COPY_SOURCE_FREE);
   bp::fill(stream, padded_, 0.0);
   bp::cast(stream, shifted(0, 0), raw);
   bp::mul(stream, padded_, padded_, f32(1.0 / kPixelMax));
-  stream.wait();  // copy_in borrows the caller's memory until the stream has executed the copy
 }
 
 // [shifted]

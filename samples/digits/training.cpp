@@ -28,7 +28,7 @@ Result train(const bp::Stream& stream, const Split& split, uint64_t seed, int ep
   Result result;
   for (int epoch = 0; epoch < epochs; ++epoch) {
     const std::vector<int32_t> order = shuffled(count, random);
-    bp::copy_in<int32_t>(stream, index, order);
+    bp::copy_in<int32_t>(stream, index, order, BPH_COPY_SOURCE_FREE);
     for (int64_t begin = 0; begin < count; begin += batch) {
       const int64_t end = std::min(begin + batch, count);  // the last batch may be smaller
       const double done = (epoch + static_cast<double>(begin) / static_cast<double>(count)) / epochs;
@@ -37,7 +37,7 @@ Result train(const bp::Stream& stream, const Split& split, uint64_t seed, int ep
       progress.batch(epoch, end, count);
     }
     Epoch& now = result.epochs.emplace_back();
-    now.train = classifier.take_totals();  // waits for the stream, which then no longer borrows `order`
+    now.train = classifier.take_totals();
     classifier.evaluate(test_images, predicted);
     now.test = classifier.take_totals();
     progress.epoch(epoch, now);

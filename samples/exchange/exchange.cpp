@@ -122,7 +122,7 @@ bool exchange(const Side& exporter, const Side& importer) {
   std::vector<float> values(kElements), results(kElements);
   for (uint32_t round = 0; round < kRounds; ++round) {
     for (int64_t i = 0; i < kElements; ++i) values[static_cast<std::size_t>(i)] = value_at(round, i);
-    bp::copy_in<float>(exporter.stream, half(own, 0), values);
+    bp::copy_in<float>(exporter.stream, half(own, 0), values, BPH_COPY_SOURCE_FREE);
     hand_over(exporter, importer);
     bp::mul(importer.stream, half(other, 1), half(other, 0), bp::Tensor::scalar(BP_F32, 3));
     hand_over(importer, exporter);
