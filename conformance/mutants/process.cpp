@@ -62,6 +62,13 @@ bp_status thread_leaked(const bp_plugin* plugin, uint32_t index, const bp_device
   if (status == BP_OK) std::thread([] { std::this_thread::sleep_for(std::chrono::hours(1)); }).detach();
   return status;
 }
+// Opens a device as slowly as a driver that creates a context.
+bp_status open_slowly_and_leak(const bp_plugin* plugin, uint32_t index, const bp_device_desc* desc, bp_device** out,
+                               bp_error* error) {
+  std::this_thread::sleep_for(std::chrono::milliseconds(150));
+  leak_descriptor();
+  return honest_plugin().device_open(plugin, index, desc, out, error);
+}
 bp_status query_starts_thread(const bp_host* host, const bp_plugin** out, bp_error* error) {
   const bp_status status = query_honest(host, out, error);
   if (status == BP_OK) std::thread([] { std::this_thread::sleep_for(std::chrono::hours(1)); }).detach();
@@ -156,6 +163,7 @@ const Mutation defect::directory_changed = after_create<set_directory>();
 const Mutation defect::signal_handler_changed = after_create<set_handler>();
 const Mutation defect::descriptor_leaked = after_create<leak_descriptor>();
 const Mutation defect::memory_leaked = after_create<leak_memory>();
+const Mutation defect::descriptor_leaked_slowly = on_open<open_slowly_and_leak>();
 const Mutation defect::thread_leaked = on_open<mutants::thread_leaked>();
 const Mutation defect::query_starts_thread{.query = mutants::query_starts_thread};
 const Mutation defect::logs_to_first_host{.plugin = [](bp_plugin& plugin) { plugin.device_open = open_and_log; },

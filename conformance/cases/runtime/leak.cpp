@@ -136,12 +136,14 @@ void of_plans(Context& context, const bph_op_info& op) {
 
 // Creates plans of up to 4096 different shapes. The plugin's plan cache may grow, but only up to a limit.
 void of_plans_of_many_shapes(Context& context, const bph_op_info& op) {
+  constexpr int64_t shapes = 4096;
   Device& device = context.device();
   int64_t row_count = 1;
-  expect_no_leak(context, "plans of many shapes", 512, [&] {
-    OpDesc desc = sample_of_rows(op, usual_dtype(op), 1 + row_count++ % 4096);
+  const auto cycle = [&] {
+    OpDesc desc = sample_of_rows(op, usual_dtype(op), 1 + row_count++ % shapes);
     const Plan plan(device, desc.get());
-  });
+  };
+  expect_no_leak(context, "plans of many shapes", 512, cycle, shapes);
 }
 
 void of_executions(Context& context, const bph_op_info& op) {
