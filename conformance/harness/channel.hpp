@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Defines the two pipes between a worker and its supervisor. One pipe carries messages to the
-// supervisor, and the other carries ranges of cases to the worker.
+// Defines the two channels between a worker and its supervisor. A pipe carries messages to the
+// supervisor, and a socket carries ranges of cases to the worker.
 #pragma once
 
 #include <cstdint>
@@ -51,7 +51,7 @@ struct Work {
 
 // The file descriptors and the shared page of a worker.
 struct WorkerEnds {
-  int work;        // pipe from which the worker reads ranges until the supervisor closes it
+  int work;        // socket from which the worker reads ranges until the supervisor closes it
   int report;      // pipe to which the worker writes its messages
   int output;      // file that receives standard output and standard error
   SlotPage* page;  // memory shared with the supervisor; may be null

@@ -7,6 +7,7 @@
 #include <poll.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -42,24 +43,33 @@ constexpr uint32_t kMostWork = 32;
 // Large cases run on at most jobs / kWorkersPerLarge workers at once, or on one worker if the quotient is 0.
 constexpr unsigned kWorkersPerLarge = 4;
 
-// A pipe with high descriptor numbers. A plugin that closes descriptors in ascending order reaches
-// these descriptors last.
-struct Pipe {
-  Pipe() {
-    int ends[2];
-    if (pipe2(ends, O_CLOEXEC) != 0) throw std::runtime_error(fmt::format("pipe: {}", std::strerror(errno)));
-    read = high(ends[0]);
-    write = high(ends[1]);
-  }
-  static int high(int fd) {
-    const int moved = fcntl(fd, F_DUPFD_CLOEXEC, 200);
-    if (moved < 0) return fd;
-    close(fd);
-    return moved;
-  }
-  int read = -1;
-  int write = -1;
+// Moves a descriptor to a high number. A plugin that closes descriptors in ascending order reaches such a descriptor
+// last.
+int high(int fd) {
+  const int moved = fcntl(fd, F_DUPFD_CLOEXEC, 200);
+  if (moved < 0) return fd;
+  close(fd);
+  return moved;
+}
+
+struct Ends {
+  int read;
+  int write;
 };
+
+Ends make_report() {
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) throw std::runtime_error(fmt::format("pipe: {}", std::strerror(errno)));
+  return {high(ends[0]), high(ends[1])};
+}
+
+// Returns sockets, because a write to a pipe raises SIGPIPE in the supervisor if the worker has died.
+Ends make_work() {
+  int ends[2];
+  if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
+    throw std::runtime_error(fmt::format("socketpair: {}", std::strerror(errno)));
+  return {high(ends[0]), high(ends[1])};
+}
 
 void close_fd(int& fd) {
   if (fd >= 0) close(fd);
@@ -188,8 +198,8 @@ bool Supervisor::finished() const {
 }
 
 void Supervisor::start() {
-  Pipe work_pipe, report_pipe;
-  const int output = Pipe::high(memfd_create("output", MFD_CLOEXEC));
+  const Ends work_ends = make_work(), report_ends = make_report();
+  const int output = high(memfd_create("output", MFD_CLOEXEC));
   fcntl(output, F_SETFL, O_APPEND);
   SlotPage* const page = new_page();
   fflush(nullptr);
@@ -198,8 +208,8 @@ void Supervisor::start() {
   if (pid == 0) {
     setpgid(0, 0);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    close(work_pipe.write);
-    close(report_pipe.read);
+    close(work_ends.write);
+    close(report_ends.read);
     dup2(output, STDOUT_FILENO);
     dup2(output, STDERR_FILENO);
     const int nothing = open("/dev/null", O_RDONLY);
@@ -211,23 +221,23 @@ void Supervisor::start() {
       close(other.report);
       close(other.output);
     }
-    work(catalogue_, selection_, options_, {work_pipe.read, report_pipe.write, output, page});
+    work(catalogue_, selection_, options_, {work_ends.read, report_ends.write, output, page});
   }
   setpgid(pid, pid);
-  close(work_pipe.read);
-  close(report_pipe.write);
-  fcntl(report_pipe.read, F_SETFL, O_NONBLOCK);
+  close(work_ends.read);
+  close(report_ends.write);
+  fcntl(report_ends.read, F_SETFL, O_NONBLOCK);
   Worker& worker = workers_.emplace_back();
   worker.pid = pid;
-  worker.work = work_pipe.write;
-  worker.report = report_pipe.read;
+  worker.work = work_ends.write;
+  worker.report = report_ends.read;
   worker.output = output;
   worker.page = page;
   worker.since = now_ns();
   give_work(worker);
 }
 
-// Sends the next range to the worker. If there is no range for the worker, closes the work pipe instead, so that the
+// Sends the next range to the worker. If there is no range for the worker, closes the work socket instead, so that the
 // worker exits. A worker that uses half of its memory limit must also exit, because a plugin may cache objects such as
 // compiled kernels. A case must not fail because of the caches of earlier cases.
 void Supervisor::give_work(Worker& worker) {
@@ -248,9 +258,9 @@ void Supervisor::give_work(Worker& worker) {
   worker.remaining = queue[at];
   queue.erase(queue.begin() + static_cast<std::ptrdiff_t>(at));
   worker.has_remaining = true;
-  // The write fails if the worker has died. In this case, wait_for_news() or look_for_end() later
+  // send() fails if the worker has died. In this case, wait_for_news() or look_for_end() later
   // detects the end of the worker.
-  if (write(worker.work, &worker.remaining, sizeof(Work)) != sizeof(Work)) close_fd(worker.work);
+  if (::send(worker.work, &worker.remaining, sizeof(Work), MSG_NOSIGNAL) != sizeof(Work)) close_fd(worker.work);
 }
 
 void Supervisor::wait_for_news() {

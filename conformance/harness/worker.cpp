@@ -27,7 +27,7 @@ bool receive(int fd, Work& work) {
   for (;;) {
     const ssize_t count = read(fd, &work, sizeof(work));
     if (count < 0 && errno == EINTR) continue;
-    return count == sizeof(work);  // a pipe write of up to PIPE_BUF bytes is atomic, so no read is partial
+    return count == sizeof(work);  // the socket keeps the boundaries of messages, so no read is partial
   }
 }
 

@@ -78,6 +78,35 @@ TEST(Supervisor, CrashesAreNamed) {
   EXPECT_OUTCOME(among_others([](Context&) { _exit(7); }), crash, "exited with status 7");
 }
 
+// The worker dies between its last result and the next range. The supervisor then sends the range to a dead worker.
+TEST(Supervisor, AWorkerThatDiesBetweenRangesDoesNotEndTheRun) {
+  constexpr size_t last_of_range = 31;
+  Catalogue catalogue;
+  for (size_t index = 0; index < 64; ++index) {
+    catalogue.push_back(named("group.ranges.n" + std::to_string(index), [index](Context&) {
+      if (index != last_of_range) return;
+      std::thread([] {
+        std::this_thread::sleep_for(std::chrono::milliseconds(50));
+        raise(SIGKILL);
+      }).detach();
+    }));
+  }
+  std::vector<size_t> selection(catalogue.size());
+  for (size_t index = 0; index < selection.size(); ++index) selection[index] = index;
+  RunOptions options;
+  int reports = 0;
+  options.progress = [&](size_t index, const Result&) {
+    if (index == last_of_range && ++reports == 1) std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  };
+  const std::vector<Result> results = run(catalogue, selection, options);
+  EXPECT_EQ(reports, 2);
+  for (size_t index = 0; index < results.size(); ++index) {
+    if (index == last_of_range) continue;
+    EXPECT_EQ(name_of(results[index].outcome), "pass") << index << results[index].message;
+  }
+  EXPECT_OUTCOME(results[last_of_range], crash, "after it ended: signal 9");
+}
+
 TEST(Supervisor, TheLastOutputIsShown) {
   EXPECT_OUTCOME(among_others([](Context&) {
                    static_cast<void>(!write(STDERR_FILENO, "driver says no\n", 15));
