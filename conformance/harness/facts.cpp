@@ -12,6 +12,8 @@
 
 #include "channel.hpp"
 #include "context.hpp"
+#include "output.hpp"
+#include "reason.hpp"
 
 namespace backplane::conformance {
 
@@ -33,6 +35,13 @@ Facts gather(const Target& target) {
     facts.abi_version_min = plugin->abi_version_min;
     facts.build_flags = plugin->build_flags;
     facts.device_count = plugin.device_count();
+    if (facts.device_count == 0) {
+      facts.error = fmt::format(
+          "the plugin has no device, and device {} was requested; install the device's driver, or see `backplane "
+          "doctor`",
+          target.device_index);
+      return facts;
+    }
     if (target.device_index >= facts.device_count) {
       facts.error = fmt::format("the plugin has {} devices, and device {} was requested; use --device 0..{}",
                                 facts.device_count, target.device_index, facts.device_count - 1);
@@ -102,13 +111,16 @@ Facts query_facts(const Target& target) {
     facts.error = fmt::format("pipe: {}", std::strerror(errno));
     return facts;
   }
+  const int output = new_output();
   fflush(nullptr);
   const pid_t pid = fork();
   if (pid == 0) {
     setpgid(0, 0);
     close(ends[0]);
+    redirect_to(output);
     Message message{Message::Kind::facts, 0, {}};
     message.result.message = pack(gather(target));
+    fflush(stdout);
     send(ends[1], message);
     _exit(0);
   }
@@ -133,6 +145,9 @@ Facts query_facts(const Target& target) {
     kill(-pid, SIGKILL);
     waitpid(pid, nullptr, 0);
   }
+  if (const std::string tail = last_output(output); !facts.error.empty() && !tail.empty())
+    facts.error += std::string(kOutputMark) + tail;
+  close(output);
   return facts;
 }
 

@@ -20,6 +20,7 @@
 #include <new>
 
 #include "clock.hpp"
+#include "output.hpp"
 #include "plan_support.hpp"
 #include "reason.hpp"
 #include "work_order.hpp"
@@ -81,14 +82,6 @@ uint64_t resident_bytes(pid_t pid) {
   uint64_t total = 0, resident = 0;
   file >> total >> resident;
   return resident * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
-}
-
-std::string last_output(int fd) {
-  const uint64_t bytes = file_bytes(fd);
-  std::string tail(std::min<uint64_t>(bytes, 1024), ' ');
-  const ssize_t count = pread(fd, tail.data(), tail.size(), static_cast<off_t>(bytes - tail.size()));
-  tail.resize(count > 0 ? static_cast<size_t>(count) : 0);
-  return tail;
 }
 
 std::string describe_end(int status) {
@@ -199,8 +192,7 @@ bool Supervisor::finished() const {
 
 void Supervisor::start() {
   const Ends work_ends = make_work(), report_ends = make_report();
-  const int output = high(memfd_create("output", MFD_CLOEXEC));
-  fcntl(output, F_SETFL, O_APPEND);
+  const int output = high(new_output());
   SlotPage* const page = new_page();
   fflush(nullptr);
   const pid_t pid = fork();
@@ -210,11 +202,7 @@ void Supervisor::start() {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     close(work_ends.write);
     close(report_ends.read);
-    dup2(output, STDOUT_FILENO);
-    dup2(output, STDERR_FILENO);
-    const int nothing = open("/dev/null", O_RDONLY);
-    dup2(nothing, STDIN_FILENO);
-    close(nothing);
+    redirect_to(output);
     // An inherited descriptor would keep another worker's pipe open.
     for (const Worker& other : workers_) {
       close(other.work);

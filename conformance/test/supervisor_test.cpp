@@ -107,6 +107,22 @@ TEST(Supervisor, AWorkerThatDiesBetweenRangesDoesNotEndTheRun) {
   EXPECT_OUTCOME(results[last_of_range], crash, "after it ended: signal 9");
 }
 
+TEST(Facts, APluginWithoutDevicesDoesNotWriteToTheHostsOutput) {
+  const int output = memfd_create("output", MFD_CLOEXEC), before = dup(STDOUT_FILENO);
+  fflush(stdout);
+  dup2(output, STDOUT_FILENO);
+  const Facts facts = query_facts({std::getenv("BACKPLANE_TEST_PRINTING"), 0});
+  dup2(before, STDOUT_FILENO);
+  EXPECT_EQ(lseek(output, 0, SEEK_END), 0);
+  close(before);
+  close(output);
+  EXPECT_EQ(facts.plugin, "printing");
+  EXPECT_THAT(facts.error, HasSubstr("the plugin has no device, and device 0 was requested"));
+  EXPECT_THAT(facts.error, HasSubstr("; its last output: "));
+  EXPECT_THAT(facts.error, HasSubstr("printing: looks for devices"));
+  EXPECT_THAT(facts.error, HasSubstr("printing: the driver is missing"));
+}
+
 TEST(Supervisor, TheLastOutputIsShown) {
   EXPECT_OUTCOME(among_others([](Context&) {
                    static_cast<void>(!write(STDERR_FILENO, "driver says no\n", 15));
