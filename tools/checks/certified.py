@@ -77,20 +77,21 @@ def check_failures(what, failures):
     tap.check(what, not failures, "\n".join([f"{len(failures)} failures", *map(described, failures[:20])]))
 
 
-def lasting(failures, command, library, *arguments):
-    """Returns the failures that are not unstable. Returns all failures if there are more than 5. Otherwise, runs the
-    failed cases three more times with the same arguments. A case that passes all three times is unstable, for example
-    because of load or a race. The function prints unstable cases, and tools/test lists them at its end. They do not
-    fail the test."""
+def lasting(certificate, command, library, *arguments):
+    """Returns the failures of a certificate that are not unstable. Returns all failures if there are more than 5.
+    Otherwise, runs the failed cases three more times with the same arguments and the seed of the certificate, so that
+    the cases have the same data. A case that passes all three times is unstable, for example because of load or a race.
+    The function prints unstable cases, and tools/test lists them at its end. They do not fail the test."""
+    failures = failures_of(certificate)
     if not 0 < len(failures) <= 5:
         return failures
     again = set()
     for _ in range(3):
-        certificate, said, _ = certify(command, library, *arguments, *filters([one["id"] for one in failures]))
-        if certificate is None:
+        repeated, said, _ = certify(command, library, *arguments, "--seed", str(certificate["run"]["seed"]), *filters([one["id"] for one in failures]))
+        if repeated is None:
             print(f"# {said}")
             return failures
-        again |= {one["id"] for one in failures_of(certificate)}
+        again |= {one["id"] for one in failures_of(repeated)}
     for one in failures:
         if one["id"] not in again:
             print(f"# unstable: {described(one)}")

@@ -38,7 +38,7 @@ filters = certified.filters([*groups, *(f"numeric.{operator}" for operator in op
 certificate, said, _ = certified.certify(command, library, "--profile", "train", *filters)
 if certificate is None:
     sys.exit(said)
-failures = certified.lasting(certified.failures_of(certificate), command, library, "--profile", "train")
+failures = certified.lasting(certificate, command, library, "--profile", "train")
 certified.check_failures("no case fails", failures)
 for profile, each in certificate["verdict"]["profiles"].items():
     tap.check(f"nothing that {profile} demands is not claimed", each["mandatory_not_claimed"] == 0, json.dumps(each))

@@ -42,6 +42,11 @@ with tempfile.TemporaryDirectory() as folder:
     with open(path, "w", encoding="utf-8") as file:
         json.dump(certificate, file)
     tap.check("a certificate of another file of the plugin does not count", "seed 7" in run(*part).stderr, path)
+    os.remove(path)
+    with open(os.path.join(os.path.dirname(path), "libbackplane_reference.journal"), "w", encoding="utf-8") as file:
+        file.write('{"key": "plugin 0, device 0, suite 0, seed 7"}\n')
+    resumed = run(*part)
+    tap.check("an interrupted run of another file of the plugin is not resumed", resumed.returncode == 0 and os.path.exists(path), resumed.stdout)
     part[part.index("numeric.sub.f32")] = "numeric.nothing"
     failing = run(*part, "--output", os.path.join(folder, "failing"))
     tap.check("no case: exit status 1, and the row names the log", failing.returncode == 1 and "/log" in failing.stdout, failing.stdout)

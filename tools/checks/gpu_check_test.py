@@ -40,7 +40,24 @@ with tempfile.TemporaryDirectory() as folder:
               {"certify": "passed", "bench_memory": "passed"}, state)
     again = run(*part)
     tap.check("the next run repeats no step that passed", again.returncode == 0 and "s left" not in again.stdout, again.stdout)
-    part[part.index("numeric.add.f32")] = "numeric.nothing"
+    part[part.index("numeric.add.f32")] = "numeric.sub.f32"
+    other = run(*part)
+    tap.check("a step with another command runs again, and no other step", other.returncode == 0 and f"{device} certify (" in other.stdout
+              and f"{device} bench_memory (" not in other.stdout, other.stdout)
+    with open(results, encoding="utf-8") as file:
+        edited = json.load(file)
+    for step in edited[device].values():
+        step["plugin_sha256"] = "0" * 64
+    with open(results, "w", encoding="utf-8") as file:
+        json.dump(edited, file)
+    # An interrupted run of the other file of the plugin left this journal.
+    journal = os.path.join(os.path.dirname(results), f"{device.replace(':', '_')}_certificate", f"libbackplane_{device.split(':')[0]}.journal")
+    with open(journal, "w", encoding="utf-8") as file:
+        file.write('{"key": "plugin 0, device 0, suite 0, seed 1"}\n')
+    rebuilt = run(*part)
+    tap.check("the steps of another file of the plugin run again, and resume no run", rebuilt.returncode == 0 and rebuilt.stdout.count("s left)") == 2,
+              rebuilt.stdout + rebuilt.stderr)
+    part[part.index("numeric.sub.f32")] = "numeric.nothing"
     failing = run(*part, "--output", os.path.join(folder, "failing"))
     tap.check("a step that fails: exit status 1", failing.returncode == 1 and "failed with status" in failing.stdout, failing.stdout)
 
