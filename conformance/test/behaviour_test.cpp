@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "cases/catalogue.hpp"
+#include "cases/support/large_buffer.hpp"
 #include "harness/context.hpp"
 #include "harness/probe.hpp"
 
@@ -91,6 +92,31 @@ TEST_F(Harness, AFailingMapIsReportedAndNotAvoided) {
     EXPECT_TRUE(is_failure(end.outcome));
     EXPECT_NE(end.message.find("buffer_map"), std::string::npos) << end.message;
   }
+}
+
+TEST_F(Harness, ALargeBufferWithoutRoomIsNotClaimed) {
+  static std::atomic<int> creations{0};
+  creations = 0;
+  static bp_device_api honest;
+  honest = plugin.slots();
+  slots.buffer_create = [](bp_device* device, const bp_buffer_desc* desc, bp_buffer** out, bp_error* error) {
+    return ++creations == 2 ? BP_OUT_OF_MEMORY : honest.buffer_create(device, desc, out, error);
+  };
+  Session session;
+  session.plugin = std::make_unique<Plugin>(std::getenv("BACKPLANE_TEST_REFERENCE"));
+  session.device = std::make_unique<Device>(*session.plugin, 0, &slots);
+  const Case any;
+  Context context(session, any);
+  const Buffer first = make_large(context, 4096);
+  EXPECT_EQ(first.bytes, 4096u);
+  try {
+    make_large(context, 4096);
+    ADD_FAILURE() << "the device has room";
+  } catch (const CaseEnd& end) {
+    begin_case();
+    EXPECT_EQ(name_of(end.outcome), "not_claimed") << end.message;
+  }
+  EXPECT_EQ(creations.load(), 2);
 }
 
 TEST_F(Harness, ThreadsWriteAndReadByOneStreamAtATime) {

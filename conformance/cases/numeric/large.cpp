@@ -188,7 +188,8 @@ void add_large(Catalogue& catalogue) {
              .op = op,
              .dtype = each.dtype,
              .requirements = {requirement_of(op), "BP-NUM-016"},
-             .run = [reach](Context& context) { reach_far(context, reach); }});
+             .run = [reach](Context& context) { reach_far(context, reach); },
+             .large = true});
       }
     }
   }

@@ -278,6 +278,7 @@ void add_long(Catalogue& catalogue) {
           indexed<int64_t>(context, gather, far + 101, {far + 1, 5, far - 1, far + 100, kPower + 1, far});
         },
         "LARGE", BP_PROFILE_INFER);
+    catalogue.back().large = true;
   }
   for (const uint32_t op : {BP_OP_ADD, BP_OP_BITNOT, BP_OP_COPY})
     add(op, BP_U8, "past_2_to_24", [=](Context& context) { elements(context, op); });

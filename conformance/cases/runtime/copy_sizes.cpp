@@ -47,7 +47,7 @@ class Memory {
 // A buffer of any memory kind.
 class OfDevice : public Memory {
  public:
-  OfDevice(Device& device, uint64_t bytes, uint32_t kind) : buffer_(device, bytes, kind) {}
+  explicit OfDevice(Buffer buffer) : buffer_(std::move(buffer)) {}
   void write(uint64_t at, const Bytes& data) override { upload(buffer_, data, at); }
   Bytes read(uint64_t at, uint64_t count) override { return download<unsigned char>(buffer_, count, at); }
   bp_buffer* buffer() const override { return buffer_.get(); }
@@ -67,12 +67,14 @@ class OfHost : public Memory {
   Pages pages_;
 };
 
-std::unique_ptr<Memory> make_memory(Context& context, Route route, bool target, uint64_t bytes) {
+// Returns the source or the target of a copy. If `large`, ends the case as not claimed if the device has too little
+// memory.
+std::unique_ptr<Memory> make_memory(Context& context, Route route, bool target, uint64_t bytes, bool large) {
   const bool host = target ? route == Route::device_to_host || route == Route::out
                            : route == Route::host_to_device || route == Route::in;
-  if (!host) return std::make_unique<OfDevice>(context.device(), bytes, BP_MEMORY_DEVICE);
-  if (route == Route::in || route == Route::out) return std::make_unique<OfHost>(bytes);
-  return std::make_unique<OfDevice>(context.device(), bytes, BP_MEMORY_HOST);
+  if (host && (route == Route::in || route == Route::out)) return std::make_unique<OfHost>(bytes);
+  const uint32_t kind = host ? BP_MEMORY_HOST : BP_MEMORY_DEVICE;
+  return std::make_unique<OfDevice>(large ? make_large(context, bytes, kind) : Buffer(context.device(), bytes, kind));
 }
 
 void need(Context& context, Route route) {
@@ -105,8 +107,8 @@ void whole(Context& context, Route route, unsigned log2) {
   Stream stream(context.device());
   for (const uint64_t count : {power - 1, power, power + 1, power + 37, power + power / 2 + 13, 3 * power}) {
     const uint64_t to_offset = count % 3 == 0 ? 0 : 1 + context.below(60), from_offset = context.below(60);
-    const std::unique_ptr<Memory> from = make_memory(context, route, false, count + 200),
-                                  to = make_memory(context, route, true, count + 200);
+    const std::unique_ptr<Memory> from = make_memory(context, route, false, count + 200, false),
+                                  to = make_memory(context, route, true, count + 200, false);
     const Bytes source = noise(context, count + 200);
     Bytes target = noise(context, count + 200);
     from->write(0, source);
@@ -171,9 +173,8 @@ void large(Context& context, Route route, uint64_t count) {
   need(context, route);
   const uint64_t to_offset = kWindow + 1 + context.below(60), from_offset = kWindow + context.below(60);
   const uint64_t room = count + 4 * kWindow + 128;
-  make_large(context, room);
-  const std::unique_ptr<Memory> from = make_memory(context, route, false, room),
-                                to = make_memory(context, route, true, room);
+  const std::unique_ptr<Memory> from = make_memory(context, route, false, room, true),
+                                to = make_memory(context, route, true, room, true);
   sparse_copy(context, route, *to, to_offset, *from, from_offset, count,
               edges(context, count, 1u << 20, to_offset, from_offset));
 }
@@ -263,7 +264,8 @@ void past_32_bits(Context& context, Route route, uint64_t count) {
 #endif
   const uint64_t to_offset = 2 * kWindow + 1 + context.below(60), from_offset = 2 * kWindow + context.below(60);
   const uint64_t room = count + 8 * kWindow + 128;
-  make_large(context, room);
+  // The case belongs to LARGE, so a device without buffers of this size does not claim the case.
+  std::unique_ptr<Memory> of_device = std::make_unique<OfDevice>(make_large(context, room));
   const std::vector<uint64_t> at = edges(context, count, 1u << 30, to_offset, from_offset);
   std::vector<uint64_t> of_target = at;
   of_target.push_back(count);
@@ -283,9 +285,10 @@ void past_32_bits(Context& context, Route route, uint64_t count) {
     if (route == Route::out || imported->kind() == BP_MEMORY_SHARED) {
       from = std::move(imported);
     } else {
-      from = make_memory(context, route, false, room);
+      from = std::move(of_device);
     }
   }
+  of_device.reset();
   const std::unique_ptr<Memory> to = make(route == Route::out, to_offset, of_target);
   sparse_copy(context, route, *to, to_offset, *from, from_offset, count, at);
 }

@@ -6,8 +6,7 @@
 
 namespace backplane::conformance {
 
-// Returns a buffer of DEVICE memory. Ends the case as not claimed if the device has too little
-// memory.
-Buffer make_large(Context& context, uint64_t bytes);
+// Ends the case as not claimed if the device has too little memory.
+Buffer make_large(Context& context, uint64_t bytes, uint32_t kind = BP_MEMORY_DEVICE);
 
 }  // namespace backplane::conformance
