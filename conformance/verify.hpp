@@ -50,7 +50,7 @@ Verification verify(const VerifyOptions& options);
 
 // ---- Functions that the tests and the command also call
 
-// Throws std::runtime_error for invalid or truncated JSON, or a duplicate key.
+// Throws std::runtime_error for invalid or truncated JSON, a duplicate key, or more than 32 levels of nesting.
 nlohmann::json read_certificate(const std::string& text);
 // Returns the reason why `certificate` does not have the form of this program's certificates. Returns "" if the form is
 // right.

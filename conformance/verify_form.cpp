@@ -17,10 +17,17 @@ namespace {
 
 using Json = nlohmann::json;
 
-// Rejects duplicate keys, because JSON readers disagree about their values.
-class NoKeyTwice {
+// The maximum number of objects and arrays around a value. A certificate has fewer than 10.
+constexpr int kMostDepth = 32;
+
+// Rejects duplicate keys, because JSON readers disagree about their values. Also rejects deep nesting, because
+// functions that traverse the document are recursive.
+class DocumentLimits {
  public:
-  bool operator()(int, Json::parse_event_t event, Json& value) {
+  bool operator()(int depth, Json::parse_event_t event, Json& value) {
+    if (depth >= kMostDepth &&
+        (event == Json::parse_event_t::object_start || event == Json::parse_event_t::array_start))
+      throw std::runtime_error(fmt::format("objects and arrays are nested deeper than {}", kMostDepth));
     if (event == Json::parse_event_t::object_start) {
       keys_.emplace_back();
     } else if (event == Json::parse_event_t::object_end) {
@@ -43,9 +50,10 @@ bool is_tally(const Json& json) {
     return false;
   for (int outcome = 0; outcome < kOutcomeCount; ++outcome) {
     const std::string name(name_of(static_cast<Outcome>(outcome)));
-    if (!json["counts"].contains(name) || !json["counts"][name].is_number_unsigned()) return false;
+    if (!json["counts"].contains(name)) return false;
   }
-  return true;
+  return std::all_of(json["counts"].begin(), json["counts"].end(),
+                     [](const Json& count) { return count.is_number_unsigned(); });
 }
 
 bool is(const Json& json, Type type) {
@@ -92,7 +100,7 @@ std::string shown(const Json& json) {
 
 Json read_certificate(const std::string& text) {
   try {
-    return Json::parse(text, NoKeyTwice());
+    return Json::parse(text, DocumentLimits());
   } catch (const Json::exception& error) {
     throw std::runtime_error(error.what());
   }

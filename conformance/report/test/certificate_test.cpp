@@ -133,6 +133,9 @@ TEST(Form, EachFieldIsNeededAndOfItsKind) {
   edited["groups"]["runtime.event"]["counts"]["pass"] = -1;
   EXPECT_NE(form_fault(edited), "");
   edited = certificate;
+  edited["groups"]["runtime.event"]["counts"]["odd"] = "many";
+  EXPECT_NE(form_fault(edited), "");
+  edited = certificate;
   edited["version"] = 2;
   EXPECT_THAT(form_fault(edited), testing::HasSubstr("version is 2"));
 }
@@ -140,6 +143,8 @@ TEST(Form, EachFieldIsNeededAndOfItsKind) {
 TEST(Form, IsReadOnlyIfItIsUnambiguous) {
   EXPECT_NO_THROW(read_certificate("{\"a\": {\"b\": 1}, \"b\": [{\"a\": 1}, {\"a\": 2}]}"));
   EXPECT_THROW(read_certificate("{\"a\": 1, \"b\": {\"c\": 1, \"c\": 2}}"), std::runtime_error) << "a key twice";
+  EXPECT_NO_THROW(read_certificate(std::string(32, '[') + std::string(32, ']')));
+  EXPECT_THROW(read_certificate(std::string(33, '[') + std::string(33, ']')), std::runtime_error) << "too deep";
   EXPECT_THROW(read_certificate("{\"a\": 1"), std::runtime_error);
   EXPECT_THROW(read_certificate("{} {}"), std::runtime_error);
   EXPECT_THROW(read_certificate(""), std::runtime_error);

@@ -215,6 +215,24 @@ TEST_F(VerifyTest, ACutFileIsRefused) {
   EXPECT_EQ(refused(verified("{\"schema\": \"backplane.info\", \"version\": 1}")), std::vector<std::string>{"form"});
 }
 
+TEST_F(VerifyTest, ADeeplyNestedFileIsRefused) {
+  constexpr size_t depth = 200'000;
+  const std::string nested = std::string(depth, '[') + std::string(depth, ']');
+  EXPECT_EQ(refused(verified(nested)), std::vector<std::string>{"file"});
+  const Verification verification = verified("{\"version\": " + nested + "," + certificate_with().dump().substr(1));
+  EXPECT_EQ(refused(verification), std::vector<std::string>{"file"});
+  EXPECT_THAT(message_of(verification, "file"), testing::HasSubstr("nested deeper than 32"));
+}
+
+TEST_F(VerifyTest, ACountOfAnotherKindIsRefused) {
+  const Json certificate = certificate_with();
+  for (const char* part : {"groups", "matrix"}) {
+    Json changed = certificate;
+    changed[part].begin().value()["counts"]["odd"] = "many";
+    EXPECT_EQ(refused(verified(sealed(changed).dump())), std::vector<std::string>{"form"}) << part;
+  }
+}
+
 TEST_F(VerifyTest, ADamagedFileIsRefusedAndNeverCrashes) {
   const Json certificate = certificate_with({{kPassingCase, Outcome::fail}});
   const std::string whole = certificate.dump();
