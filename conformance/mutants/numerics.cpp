@@ -42,6 +42,23 @@ void flush_results(const Call& call) {
                 [&](float value) { return std::fabs(value) < least_normal ? std::copysign(0.0f, value) : value; });
 }
 
+// Flushes the whole output of scatter, including elements that no index selects.
+template <bool kOnlyAdd>
+void flush_io(const Call& call) {
+  if (kOnlyAdd && call.attributes<bp_scatter_attributes>().mode != BP_SCATTER_ADD) return honest_kernel(call)(call);
+  flush_results<float>(call);
+}
+// A device that declares and uses FTZ_F32, and whose scatter flushes.
+template <bool kOnlyAdd>
+constexpr Mutation with_flushing_scatter() {
+  return {.kernels =
+              [](Kernels& kernels) {
+                defect::flushing_device.kernels(kernels);
+                replace(kernels, BP_OP_SCATTER, flush_io<kOnlyAdd>, kF32);
+              },
+          .plugin = [](bp_plugin& plugin) { defect::flushing_device.plugin(plugin); }};
+}
+
 // Rounds toward zero, like a device with another rounding mode.
 void add_toward_zero(const Call& call) {
   map_binary<float, float, float>(call, [](float a, float b) {
@@ -174,6 +191,8 @@ const Mutation defect::f32_subnormals_flushed{.kernels = [](Kernels& kernels) {
     replace(kernels, op, flush_results<float>, kF32);
 }};
 const Mutation defect::copy_flushes = on_op<flush_results<float>, BP_OP_COPY, kF32>();
+const Mutation defect::scatter_flushes = with_flushing_scatter<false>();
+const Mutation defect::scatter_add_flushes = with_flushing_scatter<true>();
 const Mutation defect::add_toward_zero = on_op<mutants::add_toward_zero, BP_OP_ADD, kF32>();
 const Mutation defect::fast_exp = on_op<mutants::fast_exp, BP_OP_EXP, kF32>();
 const Mutation defect::fast_sin = on_op<mutants::fast_sin, BP_OP_SIN, kF32>();

@@ -90,6 +90,12 @@ TEST(Compare, FlushingNeedsADeclarationAndASubnormal) {
   EXPECT_TRUE(allowed(rounded(BP_BF16, 0x1p-130L), 0, true, BP_BF16));
 }
 
+TEST(Compare, ACopyIsNeverFlushed) {
+  const Element subnormal = exact_bits(BP_F32, bits_of(0x1p-130f));
+  EXPECT_TRUE(allowed(subnormal, 0x1p-130f, true));
+  EXPECT_FALSE(allowed(subnormal, 0.0f, true));
+}
+
 TEST(Compare, OneOfIsOneOfItsChoices) {
   Expected expected;
   expected.elements = {{0, 0, 7, Criterion::one_of}};

@@ -105,8 +105,8 @@ Setup make_gather(const Problem& problem, Random& random) {
   return setup;
 }
 
-// Stores -0 and signalling NaN in some elements. These bits change if an implementation performs an
-// addition or a comparison on an element that no index selects.
+// Stores -0, signalling NaN and the least subnormal in some elements. These bits change if an implementation adds to,
+// compares or flushes an element that no index selects.
 void plant_fragile(oracle::Tensor& io, Random& random) {
   constexpr int64_t few = 16;
   if (!oracle::is_float(io.dtype)) return;
@@ -114,6 +114,7 @@ void plant_fragile(oracle::Tensor& io, Random& random) {
     const uint64_t draw = random();
     if (draw % 4 == 0) oracle::store(io, i, oracle::sign_bit(io.dtype));  // -0
     if (draw % 32 == 1 && io.count() >= few) oracle::store(io, i, oracle::signalling_nan_bits(io.dtype));
+    if (draw % 32 == 2 && io.count() >= few) oracle::store(io, i, 1);
   }
 }
 
