@@ -57,13 +57,14 @@ class ManualNative {
 
   static inline Status outcome;         // the result of the next commands when they run
   static inline Status enqueue_result;  // the result of the next enqueue calls
+  static inline Status mark_result;     // the result of the next marks
   static inline int marks = 0;
   static inline int memories = 0;
   static inline std::vector<Queue*> queues;
   static inline std::vector<Launch> launches;
   static inline std::vector<std::weak_ptr<const std::string>> programs;
   static void reset() {
-    outcome = enqueue_result = Status();
+    outcome = enqueue_result = mark_result = Status();
     marks = memories = 0;
     queues.clear();
     launches.clear();
@@ -94,6 +95,7 @@ class ManualNative {
   }
   Result<Mark> mark(Queue& queue, bool) {
     ++marks;
+    if (!mark_result.ok()) return mark_result;
     auto fence = std::make_shared<Fence>();
     queue.commands.emplace_back([&queue, fence] {
       fence->end(queue.failure);

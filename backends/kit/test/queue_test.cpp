@@ -111,6 +111,43 @@ TEST_F(QueueTest, ARefusedEnqueueLeavesTheStreamAndAPartialOneFailsIt) {
   EXPECT_EQ(device->wait(*a, 0).code(), BP_EXECUTION_FAILED);
 }
 
+TEST_F(QueueTest, ARefusedMarkLeavesTheStreamPending) {
+  auto a = stream();
+  ASSERT_TRUE(command(*a).ok());
+  for (const Status& refusal : {out_of_memory("no room"), Status(BP_INTERNAL, "a driver's text")}) {
+    ManualNative::mark_result = refusal;
+    ManualNative::marks = 0;
+    EXPECT_EQ(device->wait(*a, 0).code(), BP_TIMEOUT);
+    EXPECT_EQ(ManualNative::marks, 1);
+    const auto begin = std::chrono::steady_clock::now();
+    EXPECT_EQ(device->wait(*a, 20'000'000).code(), BP_TIMEOUT);
+    EXPECT_GE(std::chrono::steady_clock::now() - begin, 20ms);
+    EXPECT_GT(ManualNative::marks, 2) << "a wait with a timeout tries again";
+  }
+  ManualNative::mark_result = {};
+  EXPECT_EQ(device->wait(*a, 0).code(), BP_TIMEOUT);
+  run(0);
+  EXPECT_TRUE(device->wait(*a, 0).ok());
+  EXPECT_TRUE(command(*a).ok());
+}
+
+TEST_F(QueueTest, AStreamWhoseMarksAreRefusedCanBeDestroyed) {
+  Device::Stream* const a = device->create_stream({sizeof(bp_stream_desc), 0}).value();
+  ASSERT_TRUE(command(*a).ok());
+  ManualNative::mark_result = {BP_INTERNAL, "a driver's text"};
+  device->destroy(a);
+  EXPECT_GT(ManualNative::marks, 1);
+}
+
+TEST_F(QueueTest, AMarkThatFailsForGoodFailsTheStream) {
+  auto a = stream();
+  ASSERT_TRUE(command(*a).ok());
+  ManualNative::mark_result = broken();
+  EXPECT_EQ(device->wait(*a, 0).code(), BP_EXECUTION_FAILED);
+  ManualNative::mark_result = {};
+  EXPECT_EQ(command(*a).code(), BP_EXECUTION_FAILED);
+}
+
 TEST_F(QueueTest, AnEventBeforeTheFailurePassesAndALaterEventFails) {
   auto a = stream();
   Device::Event before(false), behind(false), never(false), late(false);

@@ -56,6 +56,12 @@ class Deadline {
     signal.wait(lock, done);
     return true;
   }
+  // Returns the timeout of a wait that begins now: at least 0, or BP_WAIT_FOREVER.
+  uint64_t left_ns() const {
+    if (poll_ || forever_) return poll_ ? 0 : BP_WAIT_FOREVER;
+    const auto left = at_ - std::chrono::steady_clock::now();
+    return static_cast<uint64_t>(std::max<std::chrono::nanoseconds>(left, std::chrono::nanoseconds(0)).count());
+  }
   // Sleeps for `pause`, at most until the deadline. Returns false if the deadline has passed.
   bool sleep(std::chrono::nanoseconds pause) const {
     const auto now = std::chrono::steady_clock::now();

@@ -250,7 +250,8 @@ BPH_API bp_status bph_device_open(bph_registry* registry, const char* name, cons
 BPH_API bp_status bph_plugin_device_open(bph_plugin* plugin, uint32_t index, const bph_device_desc* desc,
                                          bph_device** out, bp_error* error);
 /* Releases the caller's reference. The device closes when all its streams, events and buffers have
- * been released as well. */
+ * been released as well. The close does not wait for streams of other devices that use the device's
+ * memory, so wait for them first. It logs a warning if it knows such a stream. */
 BPH_API void bph_device_release(bph_device* device);
 BPH_API bp_status bph_device_get_info(bph_device* device, bp_device_info* out, bp_error* error);
 /* Writes the name "plugin:index", at most `size` bytes including the NUL. Errors: INVALID_ARGUMENT
