@@ -179,7 +179,7 @@ TEST_F(KitTest, AFailureSticksToItsStreamWithItsCause) {
 
 TEST_F(KitTest, AFailureReachesStreamsThatWaitOnLaterEvents) {
   bp_buffer *x = buffer(), *y = buffer();
-  bp_event *before = event(), *after = event(), *late = event();
+  bp_event *before = event(), *after = event();
   ASSERT_EQ(api->event_record(device, before, a, &error), BP_OK);
   // FLOOR blocks until gate_open, so that ABS (which always fails) cannot fail before `after` is recorded.
   enqueue(a, BP_OP_FLOOR, x, x);
@@ -187,15 +187,36 @@ TEST_F(KitTest, AFailureReachesStreamsThatWaitOnLaterEvents) {
   ASSERT_EQ(api->event_record(device, after, a, &error), BP_OK);
   gate_open = true;
   EXPECT_EQ(wait(a), BP_EXECUTION_FAILED);
-  EXPECT_EQ(api->event_record(device, late, a, &error), BP_EXECUTION_FAILED);
-  bp_stream *c = stream(), *d = stream();
+  bp_stream* c = stream();
   ASSERT_EQ(api->stream_wait_event(device, b, before, &error), BP_OK);
   EXPECT_EQ(wait(b), BP_OK);
-  for (const auto& [s, e] : {std::pair{c, after}, std::pair{d, late}}) {
-    ASSERT_EQ(api->stream_wait_event(device, s, e, &error), BP_OK);
-    enqueue(s, BP_OP_FILL, nullptr, y, 1);
-    EXPECT_EQ(wait(s), BP_EXECUTION_FAILED);
-    EXPECT_THAT(error.message, HasSubstr("a planted failure"));
+  ASSERT_EQ(api->stream_wait_event(device, c, after, &error), BP_OK);
+  enqueue(c, BP_OP_FILL, nullptr, y, 1);
+  EXPECT_EQ(wait(c), BP_EXECUTION_FAILED);
+  EXPECT_THAT(error.message, HasSubstr("a planted failure"));
+}
+
+TEST_F(KitTest, ARecordThatFailsDoesNotChangeTheEvent) {
+  bp_buffer *x = buffer(), *y = buffer();
+  enqueue(a, BP_OP_ABS, x, x);
+  ASSERT_EQ(wait(a), BP_EXECUTION_FAILED);
+  for (const uint32_t flags : {0u, BP_EVENT_TIMING}) {
+    gate_open = false;
+    bp_stream *c = stream(), *d = stream();
+    bp_event *recorded = event(flags), *fresh = event(flags);
+    enqueue(c, BP_OP_FLOOR, y, y);
+    ASSERT_EQ(api->event_record(device, recorded, c, &error), BP_OK);
+    for (bp_event* each : {recorded, fresh}) {
+      EXPECT_EQ(api->event_record(device, each, a, &error), BP_EXECUTION_FAILED);
+      EXPECT_THAT(error.message, HasSubstr("a planted failure"));
+      ASSERT_EQ(api->stream_wait_event(device, d, each, &error), BP_OK);
+    }
+    EXPECT_EQ(wait(recorded, 0), BP_TIMEOUT) << "the point of `c` is pending";
+    EXPECT_EQ(wait(fresh, 0), BP_OK) << "still an event that was never recorded";
+    EXPECT_EQ(wait(d, 0), BP_TIMEOUT);
+    gate_open = true;
+    EXPECT_EQ(wait(recorded), BP_OK);
+    EXPECT_EQ(wait(d), BP_OK);
   }
 }
 

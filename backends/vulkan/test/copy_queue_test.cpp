@@ -230,9 +230,9 @@ TEST_F(CopyQueue, EventsFollowCopies) {
   for (int repeat = 1; repeat < 10; ++repeat) {
     std::memset(host.memory->mapped, repeat, kLarge);
     ASSERT_TRUE(rig.device->copy(*rig.stream, a, 0, host, 0, kLarge).ok());
-    Device::Event::Record record;
-    ASSERT_TRUE(rig.stream->record(false, record).ok());
-    ASSERT_TRUE(other->wait_for(record).ok());
+    auto record = rig.stream->record(false);
+    ASSERT_TRUE(record.ok());
+    ASSERT_TRUE(other->wait_for(record.value()).ok());
     ASSERT_TRUE(rig.device->copy(*other, b, 0, a, 0, kLarge).ok());
     ASSERT_TRUE(rig.device->copy(*other, host, kLarge, b, 0, kLarge).ok());
     ASSERT_TRUE(other->wait(BP_WAIT_FOREVER).ok());

@@ -402,16 +402,14 @@ class QueueDevice {
     return new Event(timed);
   }
   void destroy(Event* event) { delete event; }
-  // On a failed stream, the event stores the failure, so every waiter receives the failure.
   Status record(Event& event, Stream& stream) {
     if (stream.capturing()) {
       event.set({}, stream.capture()->point(stream.lane(), stream.capture()));
       return {};
     }
-    typename Event::Record next;
-    Status status = stream.record(event.timed(), next);
-    if (status.ok() || next.failed) event.set(std::move(next));
-    return status;
+    auto recorded = stream.record(event.timed());
+    if (recorded.ok()) event.set(std::move(recorded.value()));
+    return recorded.status();
   }
   Status wait(const Event& event, uint64_t timeout_ns) {
     if (event.in_graph()) return recorded_in_graph("event_wait");

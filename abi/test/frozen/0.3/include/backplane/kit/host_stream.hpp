@@ -246,22 +246,20 @@ class HostEvent {
       record_ = std::move(point);
       return {};
     }
+    if (stream.timeline()->failed()) return stream.timeline()->failure();
     Record next{stream.timeline(), 0, nullptr, nullptr, {}};
-    Status status;
     if (timed_) {
       next.stamp = std::make_shared<Stamp>();
-      status = stream.enqueue(HostTask::Kind::kStamp, [&](HostTask& task) {
+      Status status = stream.enqueue(HostTask::Kind::kStamp, [&](HostTask& task) {
         task.stamp = next.stamp;
         return Status{};
       });
-    } else if (stream.timeline()->failed()) {
-      status = stream.timeline()->failure();
+      if (!status.ok()) return status;
     }
-    // On a failed stream, the event stores the failure, so every waiter receives the failure.
     next.point = stream.point();
     std::lock_guard lock(mutex_);
     record_ = std::move(next);
-    return status;
+    return {};
   }
 
   Status wait(uint64_t timeout_ns) const {

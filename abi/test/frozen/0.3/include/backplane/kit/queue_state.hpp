@@ -55,7 +55,6 @@ class QueueState {
     std::shared_ptr<QueueState> stream;  // null before the first record; a wait for this record returns at once
     typename Native::Mark mark{};
     uint64_t position = 0;
-    bool failed = false;  // the stream had failed before the call that recorded the event, so `mark` is empty
     bool timed = false;
   };
 
@@ -105,7 +104,6 @@ class QueueState {
   static Status await(const Record& record, uint64_t timeout_ns) {
     if (record.stream == nullptr) return {};
     QueueState& stream = *record.stream;
-    if (record.failed) return stream.failure();
     const Status status = await_mark(stream.native_, record.mark, timeout_ns);
     if (status.ok()) return stream.settle(record.position);
     return status.code() == BP_TIMEOUT ? status : stream.fail(status, record.position);

@@ -147,17 +147,12 @@ class QueueStream {
     });
   }
 
-  // Submits all commands so far and records the point after them. On a failed stream, `out`
-  // contains the failure.
-  Status record(bool timed, Record& out) {
+  // Submits all commands so far and returns the point after them.
+  Result<Record> record(bool timed) {
     Status status = failure();
     if (status.ok()) status = mark(timed);
-    if (status.ok()) {
-      out = {state_, mark_, position_, false, timed};
-    } else if (state_->failed()) {
-      out = {state_, {}, position_, true, timed};
-    }
-    return status;
+    if (!status.ok()) return status;
+    return Record{state_, mark_, position_, timed};
   }
 
   Status wait_for(const Record& record) {
