@@ -25,8 +25,8 @@ inline constexpr int kMaxThreads = 1024;
 // A device for the host's processor. Each of its streams uses a team of `threads` threads.
 class Device : public kit::HostDevice {
  public:
-  Device(const kit::Kernels& kernels, uint64_t memory_limit, int threads)
-      : HostDevice(kernels, memory_limit), threads_(threads) {}
+  Device(const kit::Kernels& kernels, std::shared_ptr<kit::HostMemory> memory, int threads)
+      : HostDevice(kernels, std::move(memory)), threads_(threads) {}
 
   kit::Result<Stream*> create_stream(const bp_stream_desc&) {
     return make_stream([threads = threads_] { set_team_size(threads); });
@@ -62,7 +62,7 @@ class Driver : public kit::HostDriver {
     return status;
   }
 
-  kit::Result<Device*> open(uint32_t, std::string_view options) const {
+  kit::Result<Device*> open(uint32_t index, std::string_view options) const {
     if (kit::Status status = check_simd(); !status.ok()) return status;
     int threads = available_threads();
     if (const char* given = std::getenv(kThreadsVariable); given != nullptr) {
@@ -80,7 +80,7 @@ class Driver : public kit::HostDriver {
       if (kit::Status status = read_threads(key, value, BP_UNSUPPORTED, threads); !status.ok()) return status;
     }
     dnnl_api::leave_caching_to_plans();
-    return new Device(kernels(), memory_limit(), threads);
+    return new Device(kernels(), memory(index), threads);
   }
 
  private:

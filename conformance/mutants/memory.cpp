@@ -81,6 +81,38 @@ bp_status free_overstated(bp_device* device, uint32_t kind, bp_memory_info* out,
   if (status == BP_OK) out->free_bytes += kAddressSpace, out->total_bytes += kAddressSpace;
   return status;
 }
+
+// The bytes of the live buffers of each device handle.
+std::map<bp_device*, uint64_t> used_by;
+std::mutex used_mutex;
+bp_status create_counted(bp_device* device, const bp_buffer_desc* desc, bp_buffer** out, bp_error* error) {
+  const bp_status status = kHonest.buffer_create(device, desc, out, error);
+  if (status != BP_OK) return status;
+  const std::lock_guard lock(used_mutex);
+  used_by[device] += buffer_of(*out).span.bytes;
+  return status;
+}
+void destroy_counted(bp_device* device, bp_buffer* buffer) {
+  if (buffer != nullptr && buffer_of(buffer).alignment != 0) {
+    const std::lock_guard lock(used_mutex);
+    used_by[device] -= buffer_of(buffer).span.bytes;
+  }
+  kHonest.buffer_destroy(device, buffer);
+}
+bp_status free_of_one_handle(bp_device* device, uint32_t kind, bp_memory_info* out, bp_error* error) {
+  const bp_status status = kHonest.memory_info(device, kind, out, error);
+  const std::lock_guard lock(used_mutex);
+  if (status == BP_OK) out->free_bytes = out->total_bytes - used_by[device];
+  return status;
+}
+void close_counted(bp_device* device) {
+  {
+    const std::lock_guard lock(used_mutex);
+    used_by.erase(device);
+  }
+  kHonest.close(device);
+}
+
 bp_status unknown_kind_told(bp_device* device, uint32_t kind, bp_memory_info* out, bp_error* error) {
   return kHonest.memory_info(device, kind < BP_MEMORY_KINDS ? kind : 0, out, error);
 }
@@ -301,6 +333,12 @@ const Mutation defect::device_leaked = on_slot<&bp_device_api::close, mutants::d
 const Mutation defect::buffer_freed_twice = on_slot<&bp_device_api::buffer_destroy, freed_twice>();
 const Mutation defect::memory_total_off_by_one = on_slot<&bp_device_api::memory_info, total_off_by_one>();
 const Mutation defect::memory_free_overstated = on_slot<&bp_device_api::memory_info, free_overstated>();
+const Mutation defect::memory_counted_per_handle{.api = [](bp_device_api& api) {
+  api.close = close_counted;
+  api.memory_info = free_of_one_handle;
+  api.buffer_create = create_counted;
+  api.buffer_destroy = destroy_counted;
+}};
 const Mutation defect::memory_free_never_moves = on_slot<&bp_device_api::memory_info, free_never_moves>();
 const Mutation defect::memory_of_unknown_kind = on_slot<&bp_device_api::memory_info, unknown_kind_told>();
 const Mutation defect::alignment_ignored{.api = [](bp_device_api& api) {

@@ -116,7 +116,7 @@ class Driver : public HostDriver {
     info.capabilities = BP_CAP_DETERMINISTIC | BP_CAP_TIMING;
     return status;
   }
-  Result<Device*> open(uint32_t, std::string_view options) const { return open_device<Card>(options); }
+  Result<Device*> open(uint32_t index, std::string_view options) const { return open_device<Card>(index, options); }
 };
 // [/driver]
 

@@ -14,10 +14,13 @@
 
 #define ALIGNMENT 64u
 #define MAX_ALIGNMENT (1u << 21)
-#define DEVICE_BYTES (UINT64_C(1) << 30) /* memory limit of each open device, in bytes */
+#define DEVICE_BYTES (UINT64_C(1) << 30) /* memory limit of the device, in bytes */
+
+/* Bytes of the buffers of all open devices, which share the hardware; at most DEVICE_BYTES. */
+static _Atomic uint64_t used_bytes;
 
 struct bp_device {
-  _Atomic uint64_t used; /* bytes of all buffers, at most DEVICE_BYTES */
+  _Atomic uint64_t* used;
 };
 struct bp_buffer {
   char* memory;
@@ -93,16 +96,16 @@ static bp_status no_memory(bp_error* error, uint64_t bytes) {
 
 static bp_status memory_info(bp_device* device, uint32_t kind, bp_memory_info* out, bp_error* error) {
   if (kind >= BP_MEMORY_KINDS) return fail(error, BP_UNSUPPORTED, 0, "plain_c: memory of kind %u is not offered", kind);
-  const bp_memory_info info = {.total_bytes = DEVICE_BYTES, .free_bytes = DEVICE_BYTES - atomic_load(&device->used)};
+  const bp_memory_info info = {.total_bytes = DEVICE_BYTES, .free_bytes = DEVICE_BYTES - atomic_load(device->used)};
   return write_output(out, &info, sizeof(info), BP_MEMORY_INFO_MIN_SIZE, error);
 }
 
 /* Counts `bytes` as used and returns true. Returns false and counts nothing if they exceed the limit. */
 static bool take(bp_device* device, uint64_t bytes) {
-  uint64_t used = atomic_load(&device->used);
+  uint64_t used = atomic_load(device->used);
   do {
     if (bytes > DEVICE_BYTES - used) return false;
-  } while (!atomic_compare_exchange_weak(&device->used, &used, used + bytes));
+  } while (!atomic_compare_exchange_weak(device->used, &used, used + bytes));
   return true;
 }
 
@@ -124,7 +127,7 @@ static bp_status buffer_create(bp_device* device, const bp_buffer_desc* given, b
   if (buffer == NULL || memory == NULL) {
     free(buffer);
     free(memory);
-    atomic_fetch_sub(&device->used, desc.bytes);
+    atomic_fetch_sub(device->used, desc.bytes);
     return no_memory(error, desc.bytes);
   }
   *buffer = (bp_buffer){memory, desc.bytes, desc.kind};
@@ -133,7 +136,7 @@ static bp_status buffer_create(bp_device* device, const bp_buffer_desc* given, b
 }
 
 static void buffer_destroy(bp_device* device, bp_buffer* buffer) {
-  atomic_fetch_sub(&device->used, buffer->bytes);
+  atomic_fetch_sub(device->used, buffer->bytes);
   free(buffer->memory);
   free(buffer);
 }
@@ -332,8 +335,11 @@ static bp_status device_open(const bp_plugin* plugin, uint32_t index, const bp_d
   if (index != 0) return fail(error, BP_INVALID_ARGUMENT, 0, "plain_c: device %u requested, there is one, 0", index);
   if (desc.flags != 0 || (desc.options != NULL && desc.options[0] != 0))
     return fail(error, BP_UNSUPPORTED, 0, "plain_c: the device has no options and no flags; leave them out");
-  *out = calloc(1, sizeof(**out));
-  return *out != NULL ? BP_OK : no_memory(error, sizeof(**out));
+  bp_device* device = malloc(sizeof(*device));
+  if (device == NULL) return no_memory(error, sizeof(*device));
+  device->used = &used_bytes;
+  *out = device;
+  return BP_OK;
 }
 
 static void end_instance(const bp_plugin* plugin) { free((void*)plugin); }

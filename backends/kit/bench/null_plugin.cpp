@@ -31,7 +31,9 @@ class Driver : public kit::HostDriver {
   explicit Driver(kit::Host host) : HostDriver(host, {.name = "null_kit", .version = "0.1.0"}) {
     kernels().add(BP_OP_ADD, BP_F32, [](const kit::Call&) {});
   }
-  kit::Result<Device*> open(uint32_t, std::string_view options) const { return open_device<Device>(options); }
+  kit::Result<Device*> open(uint32_t index, std::string_view options) const {
+    return open_device<Device>(index, options);
+  }
 };
 
 }  // namespace

@@ -320,6 +320,27 @@ TEST_F(KitTest, MemoryIsAccountedAndLimited) {
   }
 }
 
+TEST_F(KitTest, OpenDevicesWithOneIndexShareTheirMemory) {
+  bp_device* second = nullptr;
+  ASSERT_EQ(plugin->device_open(plugin, 0, nullptr, &second, &error), BP_OK);
+  const auto free_bytes = [&](bp_device* of) {
+    bp_memory_info info{};
+    info.struct_size = sizeof(info);
+    EXPECT_EQ(api->memory_info(of, BP_MEMORY_DEVICE, &info, &error), BP_OK);
+    return info.free_bytes;
+  };
+  const uint64_t before = free_bytes(device);
+  const bp_buffer_desc desc{sizeof(desc), BP_MEMORY_DEVICE, 3 << 18, 0};
+  bp_buffer *held = nullptr, *refused = nullptr;
+  ASSERT_EQ(api->buffer_create(second, &desc, &held, &error), BP_OK);
+  EXPECT_EQ(free_bytes(device), before - desc.bytes);
+  EXPECT_EQ(free_bytes(second), before - desc.bytes);
+  EXPECT_EQ(api->buffer_create(device, &desc, &refused, &error), BP_OUT_OF_MEMORY);
+  api->buffer_destroy(second, held);
+  api->close(second);
+  EXPECT_EQ(free_bytes(device), before);
+}
+
 TEST_F(KitTest, HostMemoryCanBeImported) {
   EXPECT_EQ(plugin->get_interface(plugin, device, "bp.unknown", 1), nullptr);
   EXPECT_EQ(plugin->get_interface(plugin, device, BP_INTERFACE_IMPORT, 2), nullptr);

@@ -119,6 +119,24 @@ TEST(Settings, DeviceCount) {
   three.plugin->device_api->close(opened);
 }
 
+TEST(Settings, EachDeviceHasItsOwnMemory) {
+  Setting two("BACKPLANE_REFERENCE_DEVICES", "2");
+  const bp_device_api* api = two.plugin->device_api;
+  bp_device* opened[2] = {};
+  for (uint32_t i = 0; i < 2; ++i) {
+    ASSERT_EQ(two.plugin->device_open(two.plugin, i, nullptr, &opened[i], &two.error), BP_OK);
+  }
+  const bp_buffer_desc desc{sizeof(desc), BP_MEMORY_DEVICE, 4096, 0};
+  bp_buffer* held = nullptr;
+  ASSERT_EQ(api->buffer_create(opened[1], &desc, &held, &two.error), BP_OK);
+  bp_memory_info info{};
+  info.struct_size = sizeof(info);
+  ASSERT_EQ(api->memory_info(opened[0], BP_MEMORY_DEVICE, &info, &two.error), BP_OK);
+  EXPECT_EQ(info.free_bytes, info.total_bytes);
+  api->buffer_destroy(opened[1], held);
+  for (bp_device* each : opened) api->close(each);
+}
+
 TEST(Settings, MemoryLimit) {
   Setting small("BACKPLANE_REFERENCE_MEMORY_LIMIT", "4096");
   bp_device* opened = nullptr;

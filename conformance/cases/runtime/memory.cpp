@@ -9,6 +9,9 @@ namespace backplane::conformance {
 
 namespace {
 
+// The first version whose headers state that memory_info covers all open devices on the same hardware.
+constexpr uint32_t kSharedSince = BP_VERSION(0, 3);
+
 bp_memory_info info_of(Device& device, uint32_t kind) {
   bp_memory_info info = {};
   info.struct_size = sizeof(info);
@@ -37,25 +40,37 @@ void total_is_stable(Context& context, uint32_t kind) {
   context.require(info_of(device, kind).total_bytes == total, "total_bytes moved with an allocation");
 }
 
-// Other processes and the driver's caches also change the amount of free memory. So the case
-// allocates large buffers and repeats the queries.
-void moves(Context& context, uint32_t kind, uint64_t bytes) {
-  need_kind(context, kind);
-  Device& device = context.device();
+// Requires that the free memory of `observed` changes when `owner` creates and destroys a buffer. Other processes and
+// the driver's caches also change the amount of free memory. So the function allocates large buffers and repeats the
+// queries.
+void require_moves(Context& context, Device& observed, Device& owner, uint32_t kind, uint64_t bytes) {
   // UINT64_MAX means that the driver does not know the amount of free memory.
-  if (info_of(device, kind).free_bytes == UINT64_MAX) return;
+  if (info_of(observed, kind).free_bytes == UINT64_MAX) return;
   bool fell = false, rose = false;
   for (int attempt = 0; attempt < 8 && !(fell && rose); ++attempt) {
-    const uint64_t before = info_of(device, kind).free_bytes;
-    Buffer held(device, bytes, kind);
-    const uint64_t during = info_of(device, kind).free_bytes;
+    const uint64_t before = info_of(observed, kind).free_bytes;
+    Buffer held(owner, bytes, kind);
+    const uint64_t during = info_of(observed, kind).free_bytes;
     held.reset();
-    const uint64_t after = info_of(device, kind).free_bytes;
+    const uint64_t after = info_of(observed, kind).free_bytes;
     fell = fell || (before >= during && before - during >= bytes);
     rose = rose || (after >= during && after - during >= bytes);
   }
-  context.require(fell, "free_bytes did not fall by the {} bytes that were allocated", bytes);
-  context.require(rose, "free_bytes did not rise by the {} bytes that were freed", bytes);
+  const char* const where = &observed == &owner ? "" : " through another handle of the device";
+  context.require(fell, "free_bytes did not fall by the {} bytes that were allocated{}", bytes, where);
+  context.require(rose, "free_bytes did not rise by the {} bytes that were freed{}", bytes, where);
+}
+
+void moves(Context& context, uint32_t kind, uint64_t bytes) {
+  need_kind(context, kind);
+  require_moves(context, context.device(), context.device(), kind, bytes);
+}
+
+void covers_all_handles(Context& context, uint32_t kind) {
+  need_kind(context, kind);
+  Device other(context.plugin(), context.device_index());
+  require_moves(context, context.device(), other, kind, 4u << 20);
+  require_moves(context, other, context.device(), kind, 4u << 20);
 }
 
 void many_are_all_given_back(Context& context, uint32_t kind) {
@@ -133,6 +148,8 @@ void add_memory_cases(Catalogue& catalogue) {
       add(fmt::format("moves_by_{}_mib", mebibytes), "BP-MEMI-003",
           [kind, mebibytes](Context& context) { moves(context, kind, mebibytes << 20); });
     add("all_given_back", "BP-MEMI-003", [kind](Context& context) { many_are_all_given_back(context, kind); });
+    add("covers_all_handles", "BP-MEMI-006", [kind](Context& context) { covers_all_handles(context, kind); });
+    catalogue.back().since = kSharedSince;
   }
   add_case(catalogue, "runtime.memory_info.free_can_be_had", {"BP-MEMI-005"}, free_can_be_had);
   catalogue.back().large = true;

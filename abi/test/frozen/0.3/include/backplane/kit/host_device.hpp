@@ -22,17 +22,18 @@ class HostDevice {
   using Graph = HostGraph;
   using Pack = kit::Pack;
 
-  // `kernels` must outlive the device.
-  HostDevice(const Kernels& kernels, uint64_t memory_limit) : kernels_(kernels), memory_(memory_limit) {}
+  // `kernels` must outlive the device. All open devices on the same hardware share `memory`.
+  HostDevice(const Kernels& kernels, std::shared_ptr<HostMemory> memory)
+      : kernels_(kernels), memory_(std::move(memory)) {}
 
-  Status memory_info(uint32_t kind, bp_memory_info& out) const { return memory_.info(kind, out); }
-  Result<Buffer*> create_buffer(const bp_buffer_desc& desc) { return memory_.create(desc); }
+  Status memory_info(uint32_t kind, bp_memory_info& out) const { return memory_->info(kind, out); }
+  Result<Buffer*> create_buffer(const bp_buffer_desc& desc) { return memory_->create(desc); }
   Result<Buffer*> import_memory(const bp_import_desc& desc, uint32_t& kind) {
     if (desc.type > BP_IMPORT_DEVICE) return unsupported("import_memory: the type ", desc.type, " is not known");
     kind = desc.type == BP_IMPORT_HOST ? BP_MEMORY_SHARED : BP_MEMORY_DEVICE;
-    return memory_.import(reinterpret_cast<void*>(desc.address), desc.bytes, kind);
+    return memory_->import(reinterpret_cast<void*>(desc.address), desc.bytes, kind);
   }
-  void destroy(Buffer* buffer) { memory_.destroy(buffer); }
+  void destroy(Buffer* buffer) { memory_->destroy(buffer); }
 
   // Types of handles of "bp.native": an address of the process, a HostQueue, and a Timeline. Only
   // the device that returned the handle of a queue accepts this handle.
@@ -50,7 +51,7 @@ class HostDevice {
     if (Status status = check_native_type(handle, kAddressType); !status.ok()) return status;
     if (handle.value == 0) return invalid_argument("buffer_wrap: the address is null");
     kind = BP_MEMORY_SHARED;
-    return memory_.import(reinterpret_cast<void*>(handle.value + handle.offset), handle.bytes, kind);
+    return memory_->import(reinterpret_cast<void*>(handle.value + handle.offset), handle.bytes, kind);
   }
   Result<bp_native_handle> native(const Stream& stream) {
     if (stream.timeline()->failed()) return stream.timeline()->failure();
@@ -90,7 +91,7 @@ class HostDevice {
   std::span<const ExternalType> external_types() const { return kExternalTypes; }
   Result<Buffer*> create_external(const bp_buffer_desc& desc, std::string_view type) {
     if (Status status = check_external_type(type, kFileType); !status.ok()) return status;
-    return memory_.create_external(desc);
+    return memory_->create_external(desc);
   }
   Result<bp_external_handle> export_memory(const Buffer& buffer, std::string_view type) const {
     if (Status status = check_external_type(type, kFileType); !status.ok()) return status;
@@ -108,7 +109,7 @@ class HostDevice {
   Result<Buffer*> import_external(const bp_external_handle& handle, uint32_t& kind) {
     if (Status status = check_external_handle(handle, kFileType, kNoUuid); !status.ok()) return status;
     kind = BP_MEMORY_SHARED;
-    return memory_.open_external(handle, kind);
+    return memory_->open_external(handle, kind);
   }
   Result<Semaphore*> create_semaphore(std::string_view type, uint64_t value) {
     if (Status status = check_external_type(type, kSemaphoreType); !status.ok()) return status;
@@ -142,7 +143,7 @@ class HostDevice {
   }
   Result<Buffer*> map_peer(HostDevice&, const Buffer& buffer, uint32_t& kind) {
     kind = buffer.kind;
-    return memory_.import(buffer.span.address, buffer.span.bytes, kind);
+    return memory_->import(buffer.span.address, buffer.span.bytes, kind);
   }
   Status wait_peer_event(Stream& stream, HostDevice&, const Event& event) { return wait_event(stream, event); }
 
@@ -344,7 +345,7 @@ class HostDevice {
   static constexpr uint8_t kNoUuid[16] = {};
 
   const Kernels& kernels_;
-  HostMemory memory_;
+  const std::shared_ptr<HostMemory> memory_;
   std::mutex queues_mutex_;
   std::map<uint64_t, std::weak_ptr<HostQueue>> queues_;  // queues whose handles were returned; the key is the handle
 };

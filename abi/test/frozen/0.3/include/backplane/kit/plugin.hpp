@@ -85,21 +85,27 @@ class HostDriver {
     return {};
   }
   // `options` is "key=value;key=value". The default implementation accepts no option.
-  Result<Device*> open(uint32_t, std::string_view options) const { return open_device<Device>(options); }
+  Result<Device*> open(uint32_t index, std::string_view options) const { return open_device<Device>(index, options); }
 
  protected:
-  // Opens a device of a class that derives from HostDevice.
+  // Opens device `index` as an object of a class that derives from HostDevice.
   template <class Derived>
-  Result<Derived*> open_device(std::string_view options) const {
+  Result<Derived*> open_device(uint32_t index, std::string_view options) const {
     if (Status status = check_no_options(identity_.name, options); !status.ok()) return status;
-    return new Derived(kernels_, memory_limit_);
+    return new Derived(kernels_, memory(index));
+  }
+  // Returns the memory of device `index`, which all open devices with this index share.
+  std::shared_ptr<HostMemory> memory(uint32_t index) const {
+    const std::lock_guard lock(memories_mutex_);
+    std::shared_ptr<HostMemory>& entry = memories_[index];
+    if (entry == nullptr) entry = std::make_shared<HostMemory>(memory_limit_);
+    return entry;
   }
   Kernels& kernels() { return kernels_; }
   const Kernels& kernels() const { return kernels_; }
   const Host& host() const { return host_; }
-  uint64_t memory_limit() const { return memory_limit_; }
   void set_devices(uint32_t count) { devices_ = count; }
-  // Sets the limit on the memory of each open device.
+  // Sets the size of each device's memory. Call this function before a device is opened.
   void set_memory_limit(uint64_t bytes) { memory_limit_ = bytes; }
 
  private:
@@ -108,6 +114,8 @@ class HostDriver {
   Kernels kernels_;
   uint32_t devices_ = 1;
   uint64_t memory_limit_ = HostMemory::physical_bytes();
+  mutable std::mutex memories_mutex_;
+  mutable std::map<uint32_t, std::shared_ptr<HostMemory>> memories_;  // the key is the index of the device
 };
 
 // The plugin instance that a successful query returns: the table and its driver.
