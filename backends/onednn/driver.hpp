@@ -65,7 +65,7 @@ class Driver : public kit::HostDriver {
   kit::Result<Device*> open(uint32_t index, std::string_view options) const {
     if (kit::Status status = check_simd(); !status.ok()) return status;
     int threads = available_threads();
-    if (const char* given = std::getenv(kThreadsVariable); given != nullptr) {
+    if (const char* given = std::getenv(kThreadsVariable); given != nullptr && *given != '\0') {
       if (kit::Status status = read_threads(kThreadsVariable, given, BP_UNAVAILABLE, threads); !status.ok())
         return status;
     }

@@ -35,7 +35,7 @@ class Driver : public kit::HostDriver {
   template <class Set>
   void read(const char* name, uint64_t lo, uint64_t hi, const Set& set) {
     const char* given = std::getenv(name);
-    if (given == nullptr || !setting_.ok()) return;
+    if (given == nullptr || *given == '\0' || !setting_.ok()) return;
     const std::string_view word(given);
     uint64_t value = 0;
     const auto [end, failure] = std::from_chars(word.data(), word.data() + word.size(), value);

@@ -19,7 +19,7 @@ inline std::string version() {
 // Plans already own their primitives. The cache would retain these primitives after their plans are destroyed.
 inline void leave_caching_to_plans() {
   for (const char* variable : {"DNNL_PRIMITIVE_CACHE_CAPACITY", "ONEDNN_PRIMITIVE_CACHE_CAPACITY"}) {
-    if (std::getenv(variable) != nullptr) return;
+    if (const char* given = std::getenv(variable); given != nullptr && *given != '\0') return;
   }
   dnnl::set_primitive_cache_capacity(0);
 }

@@ -159,6 +159,17 @@ TEST_F(Plugin, BadVariableLeavesTheDeviceShut) {
   unsetenv("BACKPLANE_ONEDNN_THREADS");
 }
 
+TEST_F(Plugin, EmptyVariableCountsAsUnset) {
+  for (const char* name : {"BACKPLANE_ONEDNN_THREADS", "BACKPLANE_ONEDNN_SIMD"}) {
+    bp_device* device = nullptr;
+    setenv(name, "", 1);
+    EXPECT_EQ(open(nullptr, &device), BP_OK) << error.message;
+    unsetenv(name);
+    ASSERT_NE(device, nullptr) << name;
+    plugin->device_api->close(device);
+  }
+}
+
 TEST_F(Plugin, UnknownInstructionSetLeavesTheDeviceShut) {
   bp_device* device = nullptr;
   setenv("BACKPLANE_ONEDNN_SIMD", "mmx", 1);

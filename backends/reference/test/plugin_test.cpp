@@ -151,11 +151,23 @@ TEST(Settings, MemoryLimit) {
   small.plugin->device_api->close(opened);
 }
 
+TEST(Settings, AnEmptyValueCountsAsUnset) {
+  for (const char* name : {"BACKPLANE_REFERENCE_DEVICES", "BACKPLANE_REFERENCE_MEMORY_LIMIT"}) {
+    Setting empty(name, "");
+    uint32_t count = 0;
+    EXPECT_EQ(empty.plugin->device_count(empty.plugin, &count, &empty.error), BP_OK) << empty.error.message;
+    EXPECT_EQ(count, 1u);
+    bp_device_info info{};
+    info.struct_size = sizeof(info);
+    EXPECT_EQ(empty.plugin->device_info(empty.plugin, 0, &info, &empty.error), BP_OK);
+    EXPECT_GT(info.max_buffer_bytes, 1u << 20);
+  }
+}
+
 TEST(Settings, ABadValueLeavesNoDeviceAndIsReported) {
   for (const auto& [name, value] :
        std::vector<std::pair<const char*, const char*>>{{"BACKPLANE_REFERENCE_DEVICES", "0"},
                                                         {"BACKPLANE_REFERENCE_DEVICES", "9"},
-                                                        {"BACKPLANE_REFERENCE_DEVICES", ""},
                                                         {"BACKPLANE_REFERENCE_DEVICES", "two"},
                                                         {"BACKPLANE_REFERENCE_MEMORY_LIMIT", "1G"},
                                                         {"BACKPLANE_REFERENCE_MEMORY_LIMIT", "-1"},
