@@ -21,6 +21,38 @@ TEST_F(KitTest, ExecutionsAreChecked) {
   EXPECT_EQ(execute(a, op, {{wide, 2, 0}, {x, 0, 0}}, {x, 0, 0}, {}, workspace), BP_INVALID_ARGUMENT) << "not aligned";
 }
 
+TEST_F(KitTest, AnUnknownFieldOfAnExecutionIsInvalid) {
+  bp_buffer* x = buffer(64);
+  Op op;
+  ASSERT_EQ(prepare(BP_OP_MUL, op), BP_OK);
+  struct LongerExecution {
+    bp_execution known;
+    uint64_t later;
+  } execution{};
+  struct LongerDesc {
+    bp_op_desc known;
+    uint64_t later;
+  } desc{};
+  desc.known = op.desc;
+  desc.known.struct_size = sizeof(desc);
+  const bp_operand in[2] = {{x, 0, 0}, {x, 0, 0}}, out{x, 0, 0};
+  execution.known.struct_size = sizeof(execution);
+  execution.known.desc = &desc.known;
+  execution.known.inputs = in, execution.known.outputs = &out;
+  const auto run = [&] { return api->plan_execute(device, a, op.plan, &execution.known, &error); };
+  EXPECT_EQ(run(), BP_OK) << error.message;
+  execution.later = uint64_t{1} << 56;
+  EXPECT_EQ(run(), BP_INVALID_ARGUMENT);
+  EXPECT_THAT(error.message, HasSubstr("bp_execution has a field at byte 71"));
+  execution.later = 0;
+  desc.later = 1;
+  EXPECT_EQ(run(), BP_INVALID_ARGUMENT);
+  EXPECT_THAT(error.message, HasSubstr("bp_op_desc has a field"));
+  desc.later = 0;
+  EXPECT_EQ(run(), BP_OK) << error.message;
+  EXPECT_EQ(wait(a), BP_OK);
+}
+
 // Plans of `mul` on two vectors of 4 elements, with any strides. Tests change the operands before
 // the execution.
 class PlanClass : public KitTest {

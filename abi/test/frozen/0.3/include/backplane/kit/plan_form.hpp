@@ -196,14 +196,23 @@ Status check_scalars(const PlanForm& plan, const bp_op_desc& desc, const bp_oper
   return {};
 }
 
-// Checks an execution against its plan: class, bounds, alignment, counts, scalars, workspace.
+// Reads an input struct of an execution. Unlike other slots, plan_execute never returns UNSUPPORTED, so an unknown
+// field that is not zero is INVALID_ARGUMENT.
+template <class T>
+Status read_of_execution(const void* in, uint32_t min_size, const char* name, T& out) {
+  Status status = read_input(in, min_size, name, out);
+  return status.code() == BP_UNSUPPORTED ? Status(BP_INVALID_ARGUMENT, status.message()) : status;
+}
+
+// Checks an execution against its plan: class, bounds, alignment, counts, scalars, workspace. Returns OK or
+// INVALID_ARGUMENT.
 template <class SpanOf>
 Status check_execution(const PlanForm& plan, const bp_execution* given, const SpanOf& span_of) {
   bp_execution execution;
   bp_op_desc desc;
-  Status status = read_input(given, BP_EXECUTION_MIN_SIZE, "bp_execution", execution);
+  Status status = read_of_execution(given, BP_EXECUTION_MIN_SIZE, "bp_execution", execution);
   if (!status.ok()) return status;
-  status = read_input(execution.desc, BP_OP_DESC_MIN_SIZE, "bp_op_desc", desc);
+  status = read_of_execution(execution.desc, BP_OP_DESC_MIN_SIZE, "bp_op_desc", desc);
   if (!status.ok()) return status;
   const OpInfo& op = *plan.op;
   const auto counts = [](const bp_tensor_desc* views, uint32_t count, uint32_t planned) {
@@ -241,7 +250,7 @@ Status check_execution(const PlanForm& plan, const bp_execution* given, const Sp
     try {
       rules::check_shapes(op, desc, plan.attributes.bytes);
     } catch (const rules::Violation& violation) {
-      return {violation.status(), text(op.name, ": ", violation.what())};
+      return invalid_argument(op.name, ": ", violation.what());
     }
   }
   if (status = check_scalars(plan, desc, execution.scalars, span_of); !status.ok()) return status;
