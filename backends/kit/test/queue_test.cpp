@@ -38,6 +38,8 @@ class SharingNative : public ManualNative {
  public:
   static constexpr bool kStaysOpen = true;
   static inline int compilations = 0;
+  static inline Status condition;
+  Status health() const { return condition; }
   static Result<std::unique_ptr<SharingNative>> open(uint32_t, const Host&) {
     return std::make_unique<SharingNative>();
   }
@@ -74,6 +76,23 @@ TEST(QueueDriverTest, OneCompilationServesAllPlansAndOpeningsOfADevice) {
     }
   }
   EXPECT_EQ(SharingNative::compilations, 2) << "one for each dtype";
+}
+
+TEST(QueueDriverTest, ALostDeviceThatStaysOpenCannotBeOpenedAgain) {
+  const SharingDriver driver{Host(nullptr)};
+  std::unique_ptr<SharingDriver::Device> device(driver.open(0, "").value());
+  SharingNative::condition = {BP_DEVICE_LOST, "a planted loss", 7};
+  EXPECT_EQ(device->create_stream({}).status().code(), BP_DEVICE_LOST);
+  for (int opening = 0; opening < 2; ++opening) {
+    const Status refused = driver.open(0, "").status();
+    EXPECT_EQ(refused.code(), BP_UNAVAILABLE);
+    EXPECT_EQ(refused.vendor_code(), 7);
+    EXPECT_THAT(refused.message(), HasSubstr("a planted loss"));
+    device.reset();
+  }
+  SharingNative::condition = {};
+  device.reset(driver.open(0, "").value());
+  EXPECT_NE(device, nullptr);
 }
 
 TEST_F(QueueTest, TimedWaitsPollAndEndInTime) {

@@ -67,7 +67,8 @@
 //       Returns whether every execution of the plan gives the same bits. If Native lacks this member
 //       and has BP_CAP_DETERMINISTIC, all plans are deterministic.
 //   Status health() const;
-//       The device's failure, which every later call returns.
+//       The device's failure, which every later call returns. If a native device has failed when it is opened,
+//       device_open returns UNAVAILABLE.
 //   Result<Memory> import_memory(const bp_import_desc&, uint32_t& kind); bool imports() const;
 //       Implement the interface "bp.import", which wraps foreign memory. imports() returns whether
 //       this device can import memory.
@@ -681,6 +682,13 @@ class QueueDriver {
     const StartGuard guard;
     auto opened = open_native(index);
     if (!opened.ok()) return opened.status();
+    // A native device may be one that was open before, or share the state of such a device.
+    if (const Status status = health_of(*opened.value()->native); !status.ok()) {
+      return Status{BP_UNAVAILABLE,
+                    text(identity_.name, ": device ", index, " has failed earlier: ", status.message(),
+                         "; restart the process to open the device again"),
+                    status.vendor_code()};
+    }
     return new Device(std::move(opened.value()), info, operators_);
   }
 
