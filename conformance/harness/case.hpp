@@ -33,7 +33,9 @@ struct Case {
   // Unique, stable identifier, for example `numeric.add.f32.tail.strided.special`. Dots join words
   // of [a-z0-9_+-], from general to specific. The first two words name the case's group.
   std::string id{};
-  uint32_t profile = BP_PROFILE_CORE;  // lowest profile (BP_PROFILE_*) that requires the case
+  // Lowest profile (BP_PROFILE_*) that requires the case. BP_PROFILE_COMPOSITE means a native composite, which no
+  // profile requires. INFER and higher profiles include such a case.
+  uint32_t profile = BP_PROFILE_CORE;
   // Name of the dtype or extension that the case needs; empty for a mandatory case. A plugin that
   // does not claim a mandatory case does not reach the profile.
   std::string_view extension{};

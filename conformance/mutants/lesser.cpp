@@ -4,6 +4,9 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cstring>
+
 #include "mutation.hpp"
 
 namespace backplane::conformance::mutants {
@@ -34,6 +37,9 @@ enum Lack : uint32_t {
   kPeer = 1u << 20,
   kExternal = 1u << 21,
   kPacks = 1u << 22,
+  kWideI64 = 1u << 23,    // i64 beyond the requirements of INFER
+  kTraining = 1u << 24,   // the primitives of TRAIN, without which a device does not reach TRAIN
+  kBroadcast = 1u << 25,  // `select` with a broadcast condition, without which a device does not reach INFER
 };
 // All optional features that a device may lack together. kPageable is excluded, because a device
 // without HOST memory needs pageable copies. kF16 is excluded, because INFER requires f16 or bf16.
@@ -159,22 +165,55 @@ bp_status event_create(bp_device* device, uint32_t flags, bp_event** out, bp_err
   return report(error, BP_UNSUPPORTED, "event_create: this device does not time events");
 }
 
+bool any_operand_in(uint64_t dtypes, const bp_op_desc& desc) {
+  const auto is_in = [&](const bp_tensor_desc& view) { return rules::in_set(dtypes, view.dtype); };
+  return std::any_of(desc.inputs, desc.inputs + desc.input_count, is_in) ||
+         std::any_of(desc.outputs, desc.outputs + desc.output_count, is_in);
+}
+
+// Returns whether the descriptor uses i64 in a way that no profile requires.
+bool wide_i64(const bp_op_desc& desc) {
+  // INFER requires casts between i64 and the 16-bit float that it requires.
+  constexpr uint64_t kOptional = BP_DTYPE_BIT(BP_I8) | BP_DTYPE_BIT(BP_F64);
+  if (!any_operand_in(BP_DTYPE_BIT(BP_I64), desc)) return false;
+  if (desc.op == BP_OP_CAST) return any_operand_in(kOptional, desc);
+  if (desc.op != BP_OP_SCATTER) return rules::find_op(desc.op)->i64_profile == 0;
+  const auto mode = static_cast<const bp_scatter_attributes*>(desc.attributes)->mode;
+  return desc.outputs[0].dtype == BP_I64 && mode != BP_SCATTER_SET;
+}
+
+// Returns whether the descriptor needs a primitive that only TRAIN requires.
+bool only_training(const bp_op_desc& desc) {
+  if (desc.op != BP_OP_SCATTER) return rules::find_op(desc.op)->profile == BP_PROFILE_TRAIN;
+  bp_scatter_attributes attributes = {};  // fields that the caller's struct lacks are zero
+  const auto* given = static_cast<const bp_scatter_attributes*>(desc.attributes);
+  std::memcpy(&attributes, given, std::min<size_t>(given->struct_size, sizeof(attributes)));
+  return attributes.mode == BP_SCATTER_ADD && rules::in_set(BP_SET_FLOATS, desc.outputs[0].dtype);
+}
+
+// Returns whether only some dimensions of the condition of `select` have stride 0. Only decompositions create such
+// descriptors of rank 3 or more.
+bool broadcast_condition(const bp_op_desc& desc) {
+  if (desc.op != BP_OP_SELECT || desc.inputs[0].rank < 3) return false;
+  const bp_tensor_desc& condition = desc.inputs[0];
+  const auto zeros = std::count(condition.strides, condition.strides + condition.rank, 0);
+  return zeros != 0 && zeros != condition.rank;
+}
+
 // Returns the reason why a legal descriptor is declined, or null if it is accepted.
 const char* refusal(const bp_op_desc& desc) {
   if (lack(kDeterministic) && (desc.flags & BP_OP_FLAG_DETERMINISTIC) != 0) return "DETERMINISTIC is not honoured";
   if (lack(kDeviceScalars) && (desc.flags & BP_OP_FLAG_DEVICE_SCALARS) != 0) return "scalars come from the host only";
   if (lack(kSort) && desc.op == BP_OP_SORT) return "there is no sort";
+  if (lack(kWideI64) && wide_i64(desc)) return "i64 is supported only where INFER requires it";
+  if (lack(kTraining) && only_training(desc)) return "there are no operators for training";
+  if (lack(kBroadcast) && broadcast_condition(desc)) return "select supports no broadcast condition";
   uint64_t absent = 0;
   if (lack(kF16)) absent |= BP_DTYPE_BIT(BP_F16);
   if (lack(kBf16)) absent |= BP_DTYPE_BIT(BP_BF16);
   if (lack(kF64)) absent |= BP_DTYPE_BIT(BP_F64);
   if (lack(kI8)) absent |= BP_DTYPE_BIT(BP_I8);
-  const auto any = [&](const bp_tensor_desc* views, uint32_t count) {
-    return std::any_of(views, views + count,
-                       [&](const bp_tensor_desc& view) { return rules::in_set(absent, view.dtype); });
-  };
-  if (any(desc.inputs, desc.input_count) || any(desc.outputs, desc.output_count)) return "a dtype is absent";
-  return nullptr;
+  return any_operand_in(absent, desc) ? "a dtype is absent" : nullptr;
 }
 
 bp_status plan_create(bp_device* device, const bp_op_desc* desc, bp_plan** out, bp_plan_info* info, bp_error* error) {
@@ -353,7 +392,10 @@ const Mutation defect::without_f16 = without<kF16>();
 const Mutation defect::without_bf16 = without<kBf16>();
 const Mutation defect::without_f64 = without<kF64>();
 const Mutation defect::without_i8 = without<kI8>();
+const Mutation defect::without_wide_i64 = without<kWideI64>();
 const Mutation defect::without_sort = without<kSort>();
+const Mutation defect::without_training = without<kTraining>();
+const Mutation defect::without_broadcast_select = without<kBroadcast>();
 const Mutation defect::without_options = without<kAll>();
 
 }  // namespace backplane::conformance::mutants

@@ -199,11 +199,11 @@ Verdict judge(const Catalogue& catalogue, const std::vector<size_t>& selection, 
     half.add(which, result.outcome);
     operators.add(which, result.outcome);
     verdict.groups[group_of(which.id)].add(result);
-    // Core's decomposition replaces a composite without a native version, so the plugin lacks
-    // nothing.
-    const bool decomposed = which.profile == BP_PROFILE_COMPOSITE && result.outcome == Outcome::not_claimed;
-    requested_cases += decomposed ? 0 : 1;
-    if (!which.extension.empty() && !decomposed) verdict.extensions[std::string(which.extension)].add(result);
+    // Core's decomposition replaces a native composite, so a plugin that does not claim the composite lacks nothing. A
+    // separate case tests the decomposition, and belongs to another profile.
+    const bool replaced = which.profile == BP_PROFILE_COMPOSITE && result.outcome == Outcome::not_claimed;
+    requested_cases += replaced ? 0 : 1;
+    if (!which.extension.empty() && !replaced) verdict.extensions[std::string(which.extension)].add(result);
     if (which.op != 0) verdict.matrix[{which.op, which.dtype}].add(result);
     const bool mandatory = is_mandatory(which);
     for (auto& [profile, state] : verdict.profiles) {

@@ -36,7 +36,7 @@ struct Tally {
 };
 
 // Returns whether the case is mandatory. A plugin that declines a mandatory case does not reach the
-// profile.
+// profile. Native composites (BP_PROFILE_COMPOSITE) are optional, and their decompositions are not.
 inline bool is_mandatory(const Case& which) { return which.extension.empty() && which.profile != BP_PROFILE_COMPOSITE; }
 
 struct ProfileState {

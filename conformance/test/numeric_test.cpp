@@ -12,6 +12,7 @@
 #include "cases/catalogue.hpp"
 #include "harness/context.hpp"
 #include "oracle/table.hpp"
+#include "report/verdict.hpp"
 
 namespace backplane::conformance::test {
 namespace {
@@ -34,6 +35,23 @@ TEST(Numeric, EveryPrimitiveHasCasesInEveryDtype) {
   }
   for (const oracle::Operator& row : oracle::kOperators) {
     EXPECT_EQ(dtypes[row.id], row.kind == BP_KIND_PRIMITIVE ? row.dtypes : dtypes[row.id]) << row.name;
+  }
+}
+
+// A composite is optional, and its decomposition is mandatory in the dtypes that a profile requires.
+TEST(Numeric, DecompositionsAreMandatory) {
+  const std::set<uint32_t> random = {BP_OP_UNIFORM, BP_OP_NORMAL, BP_OP_DROPOUT};
+  std::set<uint32_t> mandatory;
+  for (const Case& which : enumerate()) {
+    if (!is_numeric(which) || !which.id.ends_with(".decomposed")) continue;
+    EXPECT_EQ(which.profile, random.contains(which.op) ? uint32_t{BP_PROFILE_TRAIN} : uint32_t{BP_PROFILE_INFER})
+        << which.id;
+    EXPECT_EQ(is_mandatory(which), which.extension.empty()) << which.id;
+    if (which.dtype == BP_F64) EXPECT_EQ(which.extension, "f64") << which.id;
+    if (is_mandatory(which)) mandatory.insert(which.op);
+  }
+  for (const oracle::Operator& row : oracle::kOperators) {
+    if (row.kind == BP_KIND_COMPOSITE) EXPECT_TRUE(mandatory.contains(row.id)) << row.name;
   }
 }
 
@@ -71,7 +89,7 @@ TEST(Numeric, TheReferencePluginPassesASample) {
       ++ran;
     } catch (const CaseEnd& end) {
       // The reference plugin has every primitive and no native composite.
-      const bool native = which.profile == BP_PROFILE_COMPOSITE && !which.id.ends_with(".decomposed");
+      const bool native = which.profile == BP_PROFILE_COMPOSITE;
       if (!native || end.outcome != Outcome::not_claimed) ADD_FAILURE() << which.id << ": " << end.message;
     }
   }

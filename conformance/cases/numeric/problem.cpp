@@ -78,14 +78,19 @@ bool has_statistics(const Problem& problem) {
 }
 
 // Returns the extension that the case needs, or "". An extension for the mode precedes extensions for dtypes. If
-// several dtypes need an extension, the order of preference is `other`, `second`, `dtype`.
+// several dtypes need an extension, the order of preference is `other`, `second`, `dtype`. For a composite on f64, f64
+// precedes the other dtypes, because a device without f64 may support all of them.
 std::string_view extension_of(const Problem& problem) {
   if (problem.mode == Mode::device_scalars) return "DEVICE_SCALARS";
   if (problem.mode == Mode::deterministic) return "DETERMINISTIC";
+  const bool composite = oracle::operator_of(problem.op)->kind == BP_KIND_COMPOSITE;
+  if (composite && problem.dtype == BP_F64) return oracle::format_of(BP_F64).name;
   for (const uint32_t dtype : {problem.other, problem.second, problem.dtype}) {
     if (dtype == BP_I64 && mandatory_i64(problem)) continue;
     if (dtype != 0 && !oracle::format_of(dtype).core) return oracle::format_of(dtype).name;
   }
+  // The product of two integer operands is a matmul with i8 weights.
+  if (problem.op == BP_OP_QUANTIZED_MATMUL && problem.second == BP_U8) return oracle::format_of(BP_I8).name;
   return {};
 }
 
@@ -95,6 +100,20 @@ uint32_t profile_of(const Problem& problem) {
       problem.op == BP_OP_SCATTER && oracle::is_float(problem.dtype) && problem.parameters[1] == BP_SCATTER_ADD;
   const uint32_t own = adds_floats ? uint32_t{BP_PROFILE_TRAIN} : oracle::operator_of(problem.op)->profile;
   return mandatory_i64(problem) ? std::max(own, uint32_t{BP_PROFILE_INFER}) : own;
+}
+
+// Returns the profile of a case that runs the problem by decomposition. A decomposition passes the scalars of the
+// composite to the primitive that draws random words. So it needs each primitive that has the same scalars as the
+// composite. INFER requires all other primitives of decompositions.
+uint32_t decomposed_profile_of(const Problem& problem) {
+  const oracle::Operator& row = *oracle::operator_of(problem.op);
+  uint32_t profile = BP_PROFILE_INFER;
+  for (const oracle::Operator& each : oracle::kOperators) {
+    const bool same = each.scalars_max == row.scalars_max && each.scalar_dtype == row.scalar_dtype;
+    if (each.kind == BP_KIND_PRIMITIVE && row.scalars_max != 0 && same)
+      profile = std::max(profile, uint32_t{each.profile});
+  }
+  return profile;
 }
 
 // Returns whether the expected results must contain more than one distinct value. Bool results may all be equal,
@@ -285,6 +304,7 @@ void add_decomposed(Catalogue& catalogue, const Problem& problem, std::string_vi
                     std::initializer_list<std::string_view> requirements) {
   add(catalogue, problem, more, requirements);
   catalogue.back().id.append(".decomposed");
+  catalogue.back().profile = decomposed_profile_of(problem);
   catalogue.back().run = RunProblem{problem, run_decomposed};
 }
 

@@ -103,7 +103,7 @@ void add(Catalogue& catalogue, const Problem& problem, std::string_view more = {
 void add_apart(Catalogue& catalogue, const std::vector<Problem>& problems, std::string_view more);
 
 // Appends a case that runs the problem through the host library. The id of the case ends with
-// "decomposed".
+// "decomposed". The case belongs to the first profile that requires all primitives of the decomposition.
 void add_decomposed(Catalogue& catalogue, const Problem& problem, std::string_view more,
                     std::initializer_list<std::string_view> requirements);
 

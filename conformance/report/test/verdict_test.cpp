@@ -24,14 +24,17 @@ Case one(std::string id, uint32_t profile = BP_PROFILE_CORE, std::string_view ex
   return made;
 }
 
-// Returns one mandatory case per profile, a case of the extension f64, a composite, and the 16-bit
-// cases that INFER requires.
+// Returns one mandatory case per profile, a case of the extension f64, a native composite and its decompositions, and
+// the 16-bit cases that INFER requires.
 Catalogue small() {
   Catalogue catalogue = {one("numeric.add.f32", BP_PROFILE_CORE, "", BP_OP_ADD, BP_F32),
                          one("numeric.add.f64", BP_PROFILE_CORE, "f64", BP_OP_ADD, BP_F64),
                          one("numeric.sort.f32", BP_PROFILE_INFER, "", BP_OP_SORT, BP_F32),
                          one("numeric.philox.u32", BP_PROFILE_TRAIN, "", BP_OP_PHILOX, BP_U32),
-                         one("numeric.gelu.f32", BP_PROFILE_COMPOSITE, "", BP_OP_GELU, BP_F32)};
+                         one("numeric.gelu.f32.native", BP_PROFILE_COMPOSITE, "", BP_OP_GELU, BP_F32),
+                         one("numeric.gelu.f32.decomposed", BP_PROFILE_INFER, "", BP_OP_GELU, BP_F32),
+                         one("numeric.gelu.f64.native", BP_PROFILE_COMPOSITE, "f64", BP_OP_GELU, BP_F64),
+                         one("numeric.gelu.f64.decomposed", BP_PROFILE_INFER, "f64", BP_OP_GELU, BP_F64)};
   for (const auto& [op, name] : {std::pair{BP_OP_COPY, "copy"}, {BP_OP_CAST, "cast"}, {BP_OP_MATMUL, "matmul"}}) {
     catalogue.push_back(one(std::string("numeric.") + name + ".f16", BP_PROFILE_CORE, "f16", op, BP_F16));
     catalogue.push_back(one(std::string("numeric.") + name + ".bf16", BP_PROFILE_CORE, "bf16", op, BP_BF16));
@@ -117,7 +120,7 @@ TEST(Verdict, AMandatoryAbsenceEndsAtTheProfileBelow) {
   const Verdict verdict = judged({{"numeric.philox", Outcome::not_claimed}});
   EXPECT_EQ(verdict.level, BP_PROFILE_INFER);
   EXPECT_EQ(verdict.profiles.at(BP_PROFILE_TRAIN).reasons,
-            std::vector<std::string>{"1 of its 3 mandatory cases are not claimed"});
+            std::vector<std::string>{"1 of its 4 mandatory cases are not claimed"});
   EXPECT_TRUE(verdict.profiles.at(BP_PROFILE_INFER).reasons.empty());
   EXPECT_EQ(judged({{"numeric.add.f32", Outcome::not_claimed}}).level, 0u);
 }
@@ -146,8 +149,25 @@ TEST(Verdict, AnExtensionMayBeAbsentAndMayNotFail) {
 }
 
 TEST(Verdict, ACompositeThatIsNotNativeIsNoMandatoryAbsence) {
-  EXPECT_EQ(judged({{"numeric.gelu", Outcome::not_claimed}}).level, BP_PROFILE_TRAIN);
-  EXPECT_EQ(judged({{"numeric.gelu", Outcome::fail}}).level, BP_PROFILE_CORE);
+  EXPECT_EQ(judged({{"numeric.gelu.f32.native", Outcome::not_claimed}}).level, BP_PROFILE_TRAIN);
+  EXPECT_EQ(judged({{"numeric.gelu.f32.native", Outcome::fail}}).level, BP_PROFILE_CORE);
+}
+
+TEST(Verdict, ACompositeThatIsNotDecomposedIsAMandatoryAbsence) {
+  const Changes absent = {{"numeric.gelu.f32.decomposed", Outcome::not_claimed}};
+  const Verdict verdict = judged(absent);
+  EXPECT_EQ(verdict.level, BP_PROFILE_CORE);
+  EXPECT_EQ(verdict.profiles.at(BP_PROFILE_INFER).absent, 1u);
+  EXPECT_EQ(judged(absent, {BP_PROFILE_CORE, {}}).level, BP_PROFILE_CORE);
+  const double all = static_cast<double>(small().size());
+  EXPECT_DOUBLE_EQ(verdict.supported_fraction, (all - 1) / all);
+}
+
+TEST(Verdict, ADecompositionInADtypeOfAnExtensionMayBeAbsent) {
+  const Verdict verdict = judged({{"numeric.gelu.f64", Outcome::not_claimed}});
+  EXPECT_EQ(verdict.level, BP_PROFILE_TRAIN);
+  EXPECT_EQ(verdict.extensions.at("f64").of(Outcome::not_claimed), 1u) << "the decomposition, not the native composite";
+  EXPECT_EQ(verdict.extensions.at("f64").state(), "partial");
 }
 
 TEST(Verdict, InferNeedsOneOfTheSixteenBitFloats) {
@@ -212,7 +232,7 @@ TEST(Verdict, TheSupportedFractionCountsPassesAlone) {
   EXPECT_DOUBLE_EQ(judged({{"numeric.add.f64", Outcome::fail}}).supported_fraction,
                    static_cast<double>(all - 1) / static_cast<double>(all))
       << "a claim that fails supports nothing";
-  EXPECT_DOUBLE_EQ(judged({{"numeric.gelu", Outcome::not_claimed}}).supported_fraction, 1)
+  EXPECT_DOUBLE_EQ(judged({{"numeric.gelu.f32.native", Outcome::not_claimed}}).supported_fraction, 1)
       << "it runs by decomposition";
 }
 

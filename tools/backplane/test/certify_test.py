@@ -223,6 +223,16 @@ tap.check("--fail-fast ends with one failure and lists what was run alone",
 process = run(mutant, "--fail-fast", "--jobs", "1", "--seed", "7", "--output", "stopped", BACKPLANE_MUTANT="signal_handler_changed")
 tap.check("and says how many cases it left out", f"{stopped['run']['not_reached']} more cases were not reached" in process.stdout, process.stdout)
 
+# A composite that core cannot decompose is missing at the first profile that requires all primitives of the decomposition.
+for mutant_name, operators, profile in (("without_broadcast_select", ["attention"], "infer"), ("without_training", ["uniform", "gelu"], "train")):
+    document, process = certificate(mutant, "--profile", "train", *[f"--filter=numeric.{name}.f32.*" for name in operators], "--seed", "7",
+                                    "--jobs", "2", "--output", "undecomposed", BACKPLANE_MUTANT=mutant_name)
+    missing = [each for each in document["non_passes"] if "mandatory" in each]
+    tap.check(f"{mutant_name}: a composite that is neither native nor decomposed is missing at {profile}",
+              missing and not failures(document) and
+              all(each["mandatory"] == profile and each["id"].startswith(f"numeric.{operators[0]}.") and each["id"].endswith(".decomposed")
+                  for each in missing), json.dumps(missing[:3]))
+
 # If a plugin declines mandatory cases of INFER, both the terminal and the JSON list these cases.
 process = run(mutant, "--profile", "infer", "--filter", "numeric.sort", "--filter", "numeric.add", "--seed", "7", "--jobs", "2", "--output", "declined",
               BACKPLANE_MUTANT="without_sort")
