@@ -81,7 +81,7 @@ bool take_apart(const bp_op_desc* desc, Parts& parts) {
   uint32_t bytes = 0;
   std::memcpy(&bytes, desc->attributes, sizeof(bytes));
   parts.attribute_bytes = bytes;
-  return bytes == parts.op->attributes->bytes;
+  return bytes >= BP_ATTRIBUTES_MIN_SIZE && bytes == parts.op->attributes->bytes;
 }
 
 uint64_t fingerprint(const Parts& parts) {
@@ -118,20 +118,24 @@ std::string described(const bp_op_desc& desc) {
   return desc.flags == 0 ? text : text + fmt::format(" with flags {:#x}", desc.flags);
 }
 
-void note_broken(const bp_op_desc& desc, bool accepted, uint64_t first_case) {
+// Stores a message about a `status` that contradicts an earlier result, unless a message is already stored.
+void note_broken(const bp_op_desc& desc, bp_status status, uint64_t first_case) {
   const std::string where = first_case == running            ? "earlier in this case"
                             : first_case < catalogue->size() ? "in case " + (*catalogue)[first_case].id
                                                              : "in another case of this run";
   const std::lock_guard lock(mutex);
   if (!first_broken.empty()) return;
-  first_broken =
-      accepted
-          ? fmt::format("plan_create accepted {}, which it declined {}: its result must depend on the descriptor alone",
-                        described(desc), where)
-          : fmt::format(
-                "plan_create declined {}, which it accepted {}: it must not decline a descriptor that "
-                "it accepted before; if a resource is exhausted, return OUT_OF_MEMORY",
-                described(desc), where);
+  if (status == BP_OK) {
+    first_broken =
+        fmt::format("plan_create accepted {}, which it declined {}: its result must depend on the descriptor alone",
+                    described(desc), where);
+    return;
+  }
+  first_broken = fmt::format(
+      "plan_create {} {}, which it accepted {}: it must not decline a descriptor that it accepted before; if a "
+      "resource is exhausted, return OUT_OF_MEMORY",
+      status == BP_UNSUPPORTED ? "declined" : fmt::format("returned {} for", status_name(status)), described(desc),
+      where);
 }
 
 void keep(const Parts& parts) {
@@ -154,23 +158,28 @@ void keep(const Parts& parts) {
   shared->kept_order[position].store(static_cast<uint32_t>(index) + 1, std::memory_order_release);
 }
 
-void note(const bp_op_desc* desc, bool accepted) {
+// Records the first result for a descriptor, and compares later results with the first result. Only OK and UNSUPPORTED
+// are first results, because malformed descriptors have other results. Any other status contradicts acceptance, except
+// OUT_OF_MEMORY, which states nothing about support.
+void note(const bp_op_desc* desc, bp_status status) {
   Parts parts;
-  if (shared == nullptr || !take_apart(desc, parts)) return;
+  if (shared == nullptr || status == BP_OUT_OF_MEMORY || !take_apart(desc, parts)) return;
+  const bool accepted = status == BP_OK, answered = accepted || status == BP_UNSUPPORTED;
   const uint64_t hash = fingerprint(parts);
   const uint64_t print = std::max<uint64_t>(hash >> kPrintShift, 1) << kPrintShift;
   const uint64_t entry = print | (accepted ? kAcceptedBit : 0) | running.load(std::memory_order_relaxed);
   for (size_t at = hash % kResultCount;; at = (at + 1) % kResultCount) {
     uint64_t found = shared->results[at].load(std::memory_order_relaxed);
     if (found == 0) {
-      if (shared->result_total.load(std::memory_order_relaxed) >= kMostResults) return;
+      if (!answered || shared->result_total.load(std::memory_order_relaxed) >= kMostResults) return;
       if (shared->results[at].compare_exchange_strong(found, entry)) {
         shared->result_total.fetch_add(1, std::memory_order_relaxed);
         break;
       }
     }
     if (found >> kPrintShift != print >> kPrintShift) continue;
-    if (((found & kAcceptedBit) != 0) != accepted) note_broken(*desc, accepted, found & kCaseMask);
+    const bool accepted_before = (found & kAcceptedBit) != 0;
+    if (answered ? accepted_before != accepted : accepted_before) note_broken(*desc, status, found & kCaseMask);
     return;
   }
   if (accepted) keep(parts);
@@ -178,10 +187,12 @@ void note(const bp_op_desc* desc, bool accepted) {
 
 bp_status plan_create(bp_device* device, const bp_op_desc* desc, bp_plan** out, bp_plan_info* info, bp_error* error) {
   const bp_status status = own_slot.load(std::memory_order_relaxed)(device, desc, out, info, error);
-  if (status == BP_OK || status == BP_UNSUPPORTED) note(desc, status == BP_OK);
+  // A struct that is too small may be the reason for the status.
+  if (info != nullptr && info->struct_size >= BP_PLAN_INFO_MIN_SIZE) note(desc, status);
   return status;
 }
 
+// Requests a plan for an accepted descriptor again. note() reports every status except OK and OUT_OF_MEMORY.
 void check_again(bp_device* device, uint32_t position) {
   const uint32_t index = shared->kept_order[position].load(std::memory_order_acquire);
   if (index == 0) return;  // another process is still writing the entry

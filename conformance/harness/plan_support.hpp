@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Records, for all processes of a run, which descriptors plan_create accepts and which it declines.
-// The plugin must return the same result for a descriptor throughout the run.
+// The plugin must return the same result for a descriptor throughout the run. For an accepted
+// descriptor, it may also return OUT_OF_MEMORY.
 #pragma once
 
 #include <string>

@@ -14,13 +14,13 @@ namespace {
 
 // ---- Withdrawn support
 
-// A plan_create slot that returns UNSUPPORTED if `kDeclines` returns true.
-template <bool (*kDeclines)(const bp_op_desc& desc, bool makes)>
+// A plan_create slot that returns `kStatus` if `kDeclines` returns true.
+template <bool (*kDeclines)(const bp_op_desc& desc, bool makes), bp_status kStatus = BP_UNSUPPORTED>
 bp_status declining(bp_device* device, const bp_op_desc* desc, bp_plan** out, bp_plan_info* info, bp_error* error) {
   const bp_status status = kHonest.plan_create(device, desc, out, info, error);
   if (status != BP_OK || !kDeclines(*desc, out != nullptr)) return status;
   if (out != nullptr) kHonest.plan_destroy(device, std::exchange(*out, nullptr));
-  return report(error, BP_UNSUPPORTED, "mutant: there is no kernel for this any more", desc->op);
+  return report(error, kStatus, "mutant: there is no kernel for this any more", desc->op);
 }
 
 std::atomic<bool> an_instance_ended{false};
@@ -120,6 +120,8 @@ const Mutation defect::declines_after_exhaustion{.api = [](bp_device_api& api) {
   api.buffer_create = notes_exhaustion;
 }};
 const Mutation defect::declines_by_process = on_slot<&bp_device_api::plan_create, declining<floor_in_odd_processes>>();
+const Mutation defect::fails_by_process =
+    on_slot<&bp_device_api::plan_create, declining<floor_in_odd_processes, BP_INTERNAL>>();
 const Mutation defect::first_plans_crash = on_slot<&bp_device_api::plan_create, create_unlocked>();
 const Mutation defect::first_streams_crash = on_slot<&bp_device_api::stream_create, stream_unlocked>();
 const Mutation defect::first_queries_crash{.query = query_unlocked};

@@ -525,9 +525,10 @@ TEST(Supervisor, ACaseThatNeedsAllMemoryRunsAlone) {
 bp_status plan_create_status = BP_OK;
 bp_status plan_create(bp_device*, const bp_op_desc*, bp_plan**, bp_plan_info*, bp_error*) { return plan_create_status; }
 
-// Returns a case that requests a plan for the operator neg on `count` elements. The test's own
-// plan_create returns `status`.
-Case plan_case(std::string id, int64_t count, bp_status status, bool fresh) {
+// Returns a case that requests a plan for the operator neg on `count` elements, with a bp_plan_info of `struct_size`
+// bytes. The test's own plan_create returns `status`.
+Case plan_case(std::string id, int64_t count, bp_status status, bool fresh,
+               uint32_t struct_size = sizeof(bp_plan_info)) {
   Case made = named(std::move(id), [=](Context&) {
     bp_tensor_desc view = {};
     view.dtype = BP_F32;
@@ -540,7 +541,9 @@ Case plan_case(std::string id, int64_t count, bp_status status, bool fresh) {
     desc.inputs = desc.outputs = &view;
     desc.input_count = desc.output_count = 1;
     plan_create_status = status;
-    EXPECT_EQ(PlanSupport::watch(plan_create)(nullptr, &desc, nullptr, nullptr, nullptr), status);
+    bp_plan_info info = {};
+    info.struct_size = struct_size;
+    EXPECT_EQ(PlanSupport::watch(plan_create)(nullptr, &desc, nullptr, &info, nullptr), status);
     PlanSupport::unwatch(plan_create);
   });
   made.fresh = fresh;
@@ -558,17 +561,30 @@ TEST(Supervisor, AResultOfPlanCreateStaysForAllProcesses) {
     catalogue.push_back(plan_case(where + "declines_one", first, BP_UNSUPPORTED, fresh));
     catalogue.push_back(plan_case(where + "lacks_memory_for_one", first, BP_OUT_OF_MEMORY, fresh));
     catalogue.push_back(plan_case(where + "takes_two", first + 1, BP_OK, fresh));
+    catalogue.push_back(plan_case(where + "fails_for_one", first, BP_INTERNAL, fresh));
+    catalogue.push_back(plan_case(where + "refuses_one", first, BP_INVALID_ARGUMENT, fresh));
+    catalogue.push_back(plan_case(where + "refuses_a_small_struct", first, BP_INVALID_ARGUMENT, fresh, 4));
+    catalogue.push_back(plan_case(where + "refuses_three", first + 2, BP_INVALID_ARGUMENT, fresh));
+    catalogue.push_back(plan_case(where + "takes_three", first + 2, BP_OK, fresh));
+    catalogue.push_back(plan_case(where + "fails_for_two", first + 1, BP_INTERNAL, fresh));
   }
   std::vector<size_t> selection(catalogue.size());
   for (size_t index = 0; index < selection.size(); ++index) selection[index] = index;
   const std::vector<Result> results = run(catalogue, selection, RunOptions{});
-  for (const size_t first : {0, 6}) {
+  for (const size_t first : {0, 12}) {
     const std::string group = first == 0 ? "group.plain." : "group.fresh.";
-    for (const size_t passes : {0, 1, 2, 4}) EXPECT_EQ(results[first + passes].outcome, Outcome::pass);
+    for (const size_t passes : {0, 1, 2, 4, 8, 9, 10, 11})
+      EXPECT_EQ(results[first + passes].outcome, Outcome::pass) << catalogue[first + passes].id;
     EXPECT_EQ(results[first + 3].outcome, Outcome::fail);
     EXPECT_THAT(results[first + 3].message, HasSubstr("which it accepted in case " + group + "takes_one"));
     EXPECT_EQ(results[first + 5].outcome, Outcome::fail);
     EXPECT_THAT(results[first + 5].message, HasSubstr("which it declined in case " + group + "declines_two"));
+    for (const auto& [index, status] : {std::pair{6, "INTERNAL"}, std::pair{7, "INVALID_ARGUMENT"}}) {
+      const Result& broken = results[first + static_cast<size_t>(index)];
+      EXPECT_EQ(broken.outcome, Outcome::fail);
+      EXPECT_THAT(broken.message, HasSubstr("plan_create returned " + std::string(status) + " for neg"));
+      EXPECT_THAT(broken.message, HasSubstr("which it accepted in case " + group + "takes_one"));
+    }
   }
 }
 

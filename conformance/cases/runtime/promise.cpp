@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// plan_create must not decline a descriptor that it has accepted before. During a run, the harness
+// plan_create must not refuse a descriptor that it has accepted before. During a run, the harness
 // records every result of plan_create (harness/plan_support.hpp). So these cases only repeat the
 // queries, before and after events that might change the results.
 #include <chrono>
@@ -17,11 +17,15 @@ namespace backplane::conformance {
 
 namespace {
 
+// Queries plan_create. If `make` is set, creates a plan and destroys it. Fails the case unless the status is OK,
+// UNSUPPORTED or OUT_OF_MEMORY.
 void check_support(Device& device, OpDesc desc, bool make) {
+  ErrorRecord error;
   bp_plan_info info = {};
   info.struct_size = sizeof(info);
   bp_plan* plan = nullptr;
-  const bp_status status = device->plan_create(device.get(), &desc.get(), make ? &plan : nullptr, &info, nullptr);
+  const bp_status status = device->plan_create(device.get(), &desc.get(), make ? &plan : nullptr, &info, &error);
+  expect_status(status, error, "plan_create", {BP_OK, BP_UNSUPPORTED, BP_OUT_OF_MEMORY});
   if (status == BP_OK && plan != nullptr) device->plan_destroy(device.get(), plan);
 }
 
