@@ -80,6 +80,7 @@ nlohmann::json certify(const CertifyOptions& options) {
   const Facts facts = query_facts(options.target);
   Selection requested = options.selection;
   requested.abi_version = measured_version(facts.abi_version);
+  requested.in_process = options.in_process;
   std::vector<size_t> selection = select(catalogue, requested);
   if (selection.empty())
     throw std::runtime_error(

@@ -121,6 +121,9 @@ void Verifier::check_run() {
         "run", fmt::format("it stopped at its first failure, {} cases before its end: that certifies nothing; certify "
                            "without --fail-fast",
                            run["not_reached"].get<uint64_t>()));
+  if (requested_.in_process)
+    return refuse("run",
+                  "it used one process and no limits: that certifies nothing; certify without --in-process");
   if (run["cases"] != selection_.size())
     return refuse("run", fmt::format("it is of {} cases, and the profile has {}", run["cases"].get<uint64_t>(),
                                      selection_.size()));
@@ -161,6 +164,8 @@ Json Verifier::derive() const {
   const Verdict verdict = judge(catalogue_, selection_, listed_, requested_, facts);
   Json derived = certificate_of(catalogue_, selection_, listed_, verdict, facts, run);
   for (const char* own : {"plugin", "device"}) derived[own] = certificate_[own];
+  // Older certificates do not have this field.
+  if (!certificate_["run"].contains("in_process")) derived["run"].erase("in_process");
   for (size_t index = 0; index < derived["non_passes"].size(); ++index) {
     // A repro line may differ from the line in the certificate only in the path of the library.
     Json& repro = derived["non_passes"][index];
@@ -268,6 +273,7 @@ Verification Verifier::run() {
   requested_ = {profile_of(certificate_["run"]["profile"].get<std::string>()),
                 certificate_["run"]["filters"].get<std::vector<std::string>>(),
                 measured_version(*version_number(certificate_["plugin"]["abi"]["built_for"].get<std::string>()))};
+  requested_.in_process = certificate_["run"].value("in_process", false);
   selection_ = select(catalogue_, requested_);
   target_ = {options_.library, options_.device.value_or(certificate_["device"]["index"].get<uint32_t>())};
   check_digest();

@@ -157,6 +157,13 @@ std::string form_fault(const Json& certificate) {
     if (!is(certificate[pointer], type))
       return fmt::format("{} is {}, which is of another kind", path, shown(certificate[pointer]));
   }
+  // Older certificates do not have these fields.
+  constexpr std::pair<const char*, Type> optional_fields[] = {{"/run/in_process", Type::flag}};
+  for (const auto& [path, type] : optional_fields) {
+    const Json::json_pointer pointer(path);
+    if (certificate.contains(pointer) && !is(certificate[pointer], type))
+      return fmt::format("{} is {}, which is of another kind", path, shown(certificate[pointer]));
+  }
   if (profile_of(certificate["run"]["profile"].get<std::string>()) == 0)
     return fmt::format("/run/profile is {}, and there is no such profile", shown(certificate["run"]["profile"]));
   if (!version_number(certificate["plugin"]["abi"]["built_for"].get<std::string>()))

@@ -155,7 +155,7 @@ std::string facts(const Json& certificate) {
       stopped.empty() ? "" : row("groups that stopped after equal failures", list(stopped)),
       row("seed", std::to_string(run["seed"].get<uint64_t>())), row("begun", text(run["started"])),
       row("took", seconds(run["seconds"]) + (run["resumed"].get<bool>() ? ", resumed" : "")),
-      row("processes", number(run["jobs"])), text(plugin["file"]));
+      row("processes", run["in_process"] ? "one, without limits" : number(run["jobs"])), text(plugin["file"]));
 }
 
 }  // namespace backplane::conformance::page

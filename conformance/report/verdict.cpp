@@ -123,11 +123,14 @@ class PassingOperators {
   std::map<uint32_t, Operator> operators_;
 };
 
+bool is_part(const Selection& selection) { return !selection.filters.empty() || selection.cut; }
+
 std::vector<std::string> reasons_of(const ProfileState& state, uint32_t profile, uint32_t level, bool half,
-                                    const std::string& error) {
+                                    const Selection& requested, const std::string& error) {
   std::vector<std::string> reasons;
   if (!error.empty()) return {"nothing could be run"};
-  if (!state.complete) reasons.push_back("the run was of a part only");
+  if (is_part(requested)) reasons.push_back("the run was of a part only");
+  if (requested.in_process) reasons.push_back("the run used one process and no limits");
   if (state.failures != 0) reasons.push_back(fmt::format("{} of its cases failed", state.failures));
   if (state.absent != 0)
     reasons.push_back(fmt::format("{} of its {} mandatory cases are not claimed", state.absent, state.mandatory));
@@ -170,10 +173,10 @@ std::string statement_of(const Verdict& verdict, const Facts& facts, const Selec
   const uint32_t requested = selection.profile;
   const ProfileState& state = verdict.profiles.at(requested);
   if (!state.complete) {
-    return fmt::format(
-        "{}: in a part of {}, {} cases pass, {} fail, {} are not claimed; {}. A part certifies no profile", subject,
-        at(requested), verdict.all.of(Outcome::pass), verdict.all.failures(), verdict.all.of(Outcome::not_claimed),
-        passing_text(operators));
+    return fmt::format("{}: in {}{}, {} cases pass, {} fail, {} are not claimed; {}. {} certifies no profile", subject,
+                       is_part(selection) ? "a part of " : "", at(requested), verdict.all.of(Outcome::pass),
+                       verdict.all.failures(), verdict.all.of(Outcome::not_claimed), passing_text(operators),
+                       selection.in_process ? "A run in one process and without limits" : "A part");
   }
   const std::string claims = fmt::format("it supports {} of the requested cases", percent(verdict.supported_fraction));
   if (verdict.level == requested) return fmt::format("{} is certified at {}; {}", subject, at(requested), claims);
@@ -217,8 +220,8 @@ Verdict judge(const Catalogue& catalogue, const std::vector<size_t>& selection, 
       requested_cases == 0 ? 0
                            : static_cast<double>(verdict.all.of(Outcome::pass)) / static_cast<double>(requested_cases);
   for (auto& [profile, state] : verdict.profiles) {
-    state.complete = requested.filters.empty() && !requested.cut && facts.error.empty();
-    state.reasons = reasons_of(state, profile, verdict.level, half.holds(), facts.error);
+    state.complete = !is_part(requested) && !requested.in_process && facts.error.empty();
+    state.reasons = reasons_of(state, profile, verdict.level, half.holds(), requested, facts.error);
     state.reached = state.reasons.empty();
     if (state.reached) verdict.level = profile;
   }

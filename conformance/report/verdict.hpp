@@ -44,7 +44,7 @@ struct ProfileState {
   uint64_t absent = 0;     // number of mandatory cases that were declined
   // Number of failures among all cases of the profile, including cases of claimed extensions.
   uint64_t failures = 0;
-  bool complete = false;  // whether every case of the profile was run
+  bool complete = false;  // whether every case of the profile was run, in processes with limits
   bool reached = false;
   std::vector<std::string> reasons{};  // reasons why the profile is not reached
 };

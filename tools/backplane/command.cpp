@@ -113,7 +113,7 @@ void add_certify(CLI::App& app, Options& options, std::function<int()>& chosen) 
       "--only-failed", certify_options.only_failed,
       "run only the cases that failed in the certificate, with its profile and seed; the result is a separate file");
   subcommand->add_flag("--in-process", certify_options.in_process,
-                       "use no child processes and no limits, for use with a debugger");
+                       "use no child processes and no limits, for use with a debugger; such a run certifies no profile");
   subcommand->add_flag("--fail-fast", certify_options.fail_fast,
                        "end at the first failure; the certificate lists only the cases that ran");
   subcommand->add_flag("--quiet,-q", certify_options.quiet, "print one line of progress per minute");

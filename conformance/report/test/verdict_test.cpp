@@ -195,6 +195,20 @@ TEST(Verdict, APartOfTheCasesCertifiesNothing) {
                 "certifies no profile");
 }
 
+TEST(Verdict, ARunInOneProcessCertifiesNothing) {
+  Selection requested = {BP_PROFILE_CORE, {}};
+  requested.in_process = true;
+  const Verdict verdict = judged({}, requested);
+  EXPECT_EQ(verdict.level, 0u);
+  const ProfileState& core = verdict.profiles.at(BP_PROFILE_CORE);
+  EXPECT_FALSE(core.complete);
+  EXPECT_EQ(core.reasons, std::vector<std::string>{"the run used one process and no limits"});
+  EXPECT_EQ(verdict.statement, "acme 1.0 on Acme 9000: in CORE of ABI " + version_text(BP_ABI_VERSION) +
+                                   ", 9 cases pass, 0 fail, 0 are not claimed; 4 operators pass: copy (bf16, f16), "
+                                   "cast (bf16, f16), add (f32, f64), matmul (bf16, f16). A run in one process and "
+                                   "without limits certifies no profile");
+}
+
 TEST(Verdict, AnOperatorPassesOnlyByItsNumericCases) {
   Catalogue catalogue = {one("numeric.add.f32", BP_PROFILE_CORE, "", BP_OP_ADD, BP_F32),
                          one("numeric.add.f32.far", BP_PROFILE_CORE, "LARGE", BP_OP_ADD, BP_F32),

@@ -106,7 +106,7 @@ std::string part_of(const std::string& path) {
       {std::regex("/device/name"), "verdict"},
       {std::regex("/device/.*"), "device"},
       {std::regex("/run/profile"), "form"},
-      {std::regex("/run/(cases|error|not_reached)"), "run"},
+      {std::regex("/run/(cases|error|not_reached|in_process)"), "run"},
       {std::regex("/run/(seed|not_asked|stopped_groups).*"), "verdict"},
       {std::regex("/run/.*"), ""},
       {std::regex("/non_passes/[0-9]+/reason|.*/seconds"), ""},
@@ -268,6 +268,22 @@ TEST_F(VerifyTest, APartOfARunIsRefused) {
   Json part = certificate_with();
   part["run"]["filters"] = {"abi"};
   EXPECT_THAT(refused(verified(sealed(part).dump(1))), testing::Contains("run"));
+}
+
+TEST_F(VerifyTest, ARunInOneProcessIsRefused) {
+  Json inside = certificate_with();
+  inside["run"]["in_process"] = true;
+  const Verification verification = verified(sealed(inside).dump(1));
+  EXPECT_THAT(refused(verification), testing::Contains("run"));
+  EXPECT_THAT(message_of(verification, "run"), testing::HasSubstr("certify without --in-process"));
+}
+
+TEST_F(VerifyTest, ACertificateWithoutAddedFieldsIsAccepted) {
+  Json older = certificate_with();
+  older["run"].erase("in_process");
+  EXPECT_THAT(refused(verified(sealed(older).dump(1), library(), 40)), testing::IsEmpty());
+  older["run"]["in_process"] = "no";
+  EXPECT_EQ(refused(verified(sealed(older).dump(1))), std::vector<std::string>{"form"});
 }
 
 TEST_F(VerifyTest, AnotherDriverIsReportedAndAnotherDeviceRefused) {

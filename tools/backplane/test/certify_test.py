@@ -77,6 +77,8 @@ by_name = run("reference", *cases, "--filter", "host.refusal", "--filter", "nega
 tap.check("by name it is the same plugin", by_name.returncode == 0, by_name.stdout + by_name.stderr)
 inside, process = certificate(library, *cases, "--in-process", "--seed", "7")
 tap.check("in-process the same cases pass", process.returncode == 0 and not failures(inside), process.stdout[:2000])
+tap.check("and certify no profile", inside["run"]["in_process"] and "without limits certifies no profile" in process.stdout and
+          inside["verdict"]["profiles"]["core"]["reasons"][-1] == "the run used one process and no limits", process.stdout[:2000])
 start = time.monotonic()
 listed = run("--list").stdout.split()
 tap.check(f"the list is there at once ({time.monotonic() - start:.2f} s)", len(listed) > 1000, f"{len(listed)} cases")
