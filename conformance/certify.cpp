@@ -87,6 +87,7 @@ nlohmann::json certify(const CertifyOptions& options) {
         fmt::format("the plugin was built for ABI {}, and every case that matches the filters is of a later version",
                     version_text(facts.abi_version)));
   RunFacts run_facts{options.target, requested, options.seed, options.jobs, started};
+  run_facts.limits = options.limits;
 
   std::unique_ptr<Journal> journal;
   if (!options.journal.empty()) journal = std::make_unique<Journal>(options.journal, key_of(options), options.resume);

@@ -62,6 +62,7 @@ class Verifier {
   Json derive() const;
   void check_device();
   std::string plugin_difference(const Facts& facts) const;
+  Limits limits() const;
   void check_sample();
 
   const VerifyOptions& options_;
@@ -122,8 +123,7 @@ void Verifier::check_run() {
                            "without --fail-fast",
                            run["not_reached"].get<uint64_t>()));
   if (requested_.in_process)
-    return refuse("run",
-                  "it used one process and no limits: that certifies nothing; certify without --in-process");
+    return refuse("run", "it used one process and no limits: that certifies nothing; certify without --in-process");
   if (run["cases"] != selection_.size())
     return refuse("run", fmt::format("it is of {} cases, and the profile has {}", run["cases"].get<uint64_t>(),
                                      selection_.size()));
@@ -240,8 +240,20 @@ void Verifier::check_device() {
                    facts.device, facts.driver, device["driver"].get<std::string>(), other.empty() ? "" : "; ", other));
 }
 
+Limits Verifier::limits() const {
+  const Json& run = certificate_["run"];
+  Limits limits;
+  std::optional<double> seconds = options_.case_seconds;
+  std::optional<uint64_t> mib = options_.resident_mib;
+  if (!seconds && run.contains("timeout_seconds")) seconds = run["timeout_seconds"].get<double>();
+  if (!mib && run.contains("memory_limit_mib")) mib = run["memory_limit_mib"].get<uint64_t>();
+  if (seconds) limits.case_ns = static_cast<uint64_t>(*seconds * 1e9);
+  if (mib) limits.resident_bytes = *mib << 20;
+  return limits;
+}
+
 void Verifier::check_sample() {
-  const Listed listed{catalogue_, selection_, listed_, requested_.profile, certificate_["run"]["seed"]};
+  const Listed listed{catalogue_, selection_, listed_, requested_.profile, certificate_["run"]["seed"], limits()};
   const std::vector<size_t> chosen = choose_sample(listed, options_.sample, options_.seed);
   if (chosen.empty()) return refuse("sample", "no case was run again; use --sample 1 or more");
   verification_.differences = run_sample(listed, chosen, target_, options_);

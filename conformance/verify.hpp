@@ -18,7 +18,10 @@ struct VerifyOptions {
   size_t sample = 200;               // number of cases to run again; with 0, the check of the sample fails
   uint64_t seed = 0;                 // selects the cases to run again and their data
   unsigned jobs = 1;
-  Limits limits{};
+  // Limits of a case. The defaults are the limits in the certificate, or those of Limits if an older certificate states
+  // none.
+  std::optional<double> case_seconds{};
+  std::optional<uint64_t> resident_mib{};
   std::function<void(const Progress&)> progress{};
 };
 

@@ -88,7 +88,8 @@ bool is(const Json& json, Type type) {
 // other ignored fields are measurements, messages, or settings that do not affect results.
 bool is_free(const std::string& key, const std::string& path) {
   return key == "seconds" || key == "started" || key == "jobs" || key == "resumed" || key == "digest" ||
-         key == "error" || key == "max_buffer_bytes" || (key == "reason" && path.starts_with("/non_passes"));
+         key == "error" || key == "max_buffer_bytes" || key == "timeout_seconds" || key == "memory_limit_mib" ||
+         (key == "reason" && path.starts_with("/non_passes"));
 }
 
 std::string shown(const Json& json) {
@@ -158,12 +159,22 @@ std::string form_fault(const Json& certificate) {
       return fmt::format("{} is {}, which is of another kind", path, shown(certificate[pointer]));
   }
   // Older certificates do not have these fields.
-  constexpr std::pair<const char*, Type> optional_fields[] = {{"/run/in_process", Type::flag}};
+  constexpr std::pair<const char*, Type> optional_fields[] = {{"/run/in_process", Type::flag},
+                                                              {"/run/timeout_seconds", Type::number},
+                                                              {"/run/memory_limit_mib", Type::natural}};
   for (const auto& [path, type] : optional_fields) {
     const Json::json_pointer pointer(path);
     if (certificate.contains(pointer) && !is(certificate[pointer], type))
       return fmt::format("{} is {}, which is of another kind", path, shown(certificate[pointer]));
   }
+  const double seconds = certificate["run"].value("timeout_seconds", kLeastCaseSeconds);
+  if (!(seconds >= kLeastCaseSeconds && seconds <= kMostCaseSeconds))
+    return fmt::format("/run/timeout_seconds is {}, and must be from {} to {}", seconds, kLeastCaseSeconds,
+                       kMostCaseSeconds);
+  const uint64_t mib = certificate["run"].value("memory_limit_mib", kLeastResidentMib);
+  if (mib < kLeastResidentMib || mib > kMostResidentMib)
+    return fmt::format("/run/memory_limit_mib is {}, and must be from {} to {}", mib, kLeastResidentMib,
+                       kMostResidentMib);
   if (profile_of(certificate["run"]["profile"].get<std::string>()) == 0)
     return fmt::format("/run/profile is {}, and there is no such profile", shown(certificate["run"]["profile"]));
   if (!version_number(certificate["plugin"]["abi"]["built_for"].get<std::string>()))

@@ -55,7 +55,7 @@ void Again::run(const std::vector<size_t>& positions, uint64_t seed) {
   if (positions.empty()) return;
   std::vector<size_t> cases;
   for (const size_t position : positions) cases.push_back(listed_.selection[position]);
-  RunOptions run_options{target_, seed, options_.jobs, options_.limits};
+  RunOptions run_options{target_, seed, options_.jobs, listed_.limits};
   // Disables the limit on similar failures per group, because the sample needs a result for every case.
   run_options.limits.alike_per_group = 0;
   run_options.progress = [&](size_t index, const Result& result) {

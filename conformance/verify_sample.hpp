@@ -16,6 +16,7 @@ struct Listed {
   const std::vector<Result>& results;  // one result per entry of `selection`
   uint32_t profile = 0;
   uint64_t seed = 0;
+  Limits limits{};  // limits of the cases that run again
 };
 
 // Selects one case per group, and then more cases of each group in proportion to its size. Returns the positions of the

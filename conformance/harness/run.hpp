@@ -18,6 +18,10 @@ struct Target {
   uint32_t device_index = 0;
 };
 
+// The permitted values of Limits::case_ns in seconds, and of Limits::resident_bytes in MiB.
+inline constexpr double kLeastCaseSeconds = 0.1, kMostCaseSeconds = 86400;
+inline constexpr uint64_t kLeastResidentMib = 64, kMostResidentMib = uint64_t{1} << 24;
+
 struct Limits {
   // Time limit of a case. A case that exceeds the limit is a hang. Only a quarter of the time in
   // plan_create counts towards the limit, since plan_create may compile kernels.

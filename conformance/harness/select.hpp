@@ -17,7 +17,7 @@ struct Selection {
   std::vector<std::string> filters{};
   // ABI version against which the plugin is tested. Cases with a later `since` are not run.
   uint32_t abi_version = BP_ABI_VERSION;
-  bool cut = false;  // whether the run stopped at its first failure
+  bool cut = false;         // whether the run stopped at its first failure
   bool in_process = false;  // whether the run used one process and no limits
 };
 

@@ -20,6 +20,7 @@ struct RunFacts {
   bool resumed = false;
   // Number of cases that were not run because the run stopped at its first failure.
   size_t not_reached = 0;
+  Limits limits{};
 };
 
 // Returns the SHA-256 of the running suite's sources.

@@ -133,7 +133,7 @@ std::string facts(const Json& certificate) {
   return fmt::format(
       "<section id=\"facts\"><h2>What was measured, and with what</h2>\n<div class=\"facts t\">\n"
       "<dl><dt>Plugin</dt>{}{}{}{}{}</dl>\n<dl><dt>Device</dt>{}{}{}{}{}{}</dl>\n<dl><dt>Suite</dt>{}{}{}</dl>\n"
-      "<dl><dt>Run</dt>{}{}{}{}{}{}{}</dl>\n</div>\n"
+      "<dl><dt>Run</dt>{}{}{}{}{}{}{}{}</dl>\n</div>\n"
       "<p>Anyone who has the certificate's file and the plugin's file can check this certificate:</p>\n"
       "<div class=\"line\"><code>backplane verify CERTIFICATE.json {}</code></div>\n"
       "<p class=\"small\">Times are for information only. They do not affect the verdict, and certificates are never "
@@ -155,6 +155,8 @@ std::string facts(const Json& certificate) {
       stopped.empty() ? "" : row("groups that stopped after equal failures", list(stopped)),
       row("seed", std::to_string(run["seed"].get<uint64_t>())), row("begun", text(run["started"])),
       row("took", seconds(run["seconds"]) + (run["resumed"].get<bool>() ? ", resumed" : "")),
+      row("limits of a case",
+          fmt::format("{}, {} MiB", seconds(run["timeout_seconds"]), number(run["memory_limit_mib"]))),
       row("processes", run["in_process"] ? "one, without limits" : number(run["jobs"])), text(plugin["file"]));
 }
 

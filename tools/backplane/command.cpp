@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <functional>
 
+#include "harness/run.hpp"
 #include "host.hpp"
 #include "options.hpp"
 #include "subcommands.hpp"
@@ -75,6 +76,13 @@ void add_run(CLI::App& app, Options& options, std::function<int()>& chosen) {
   subcommand->callback([&] { chosen = [&] { return run(options.session, options.run); }; });
 }
 
+CLI::Range case_seconds() {
+  return {backplane::conformance::kLeastCaseSeconds, backplane::conformance::kMostCaseSeconds};
+}
+CLI::Range resident_mib() {
+  return {backplane::conformance::kLeastResidentMib, backplane::conformance::kMostResidentMib};
+}
+
 void add_certify(CLI::App& app, Options& options, std::function<int()>& chosen) {
   CLI::App* subcommand =
       app.add_subcommand("certify", "run the conformance suite on a plugin and write its certificate");
@@ -91,10 +99,10 @@ void add_certify(CLI::App& app, Options& options, std::function<int()>& chosen) 
       ->check(CLI::Range(1u, 1024u));
   subcommand->add_option("--timeout", certify_options.timeout_s, "seconds that a case may take")
       ->capture_default_str()
-      ->check(CLI::Range(0.1, 86400.0));
+      ->check(case_seconds());
   subcommand->add_option("--memory-limit", certify_options.memory_mib, "memory limit of each process in MiB")
       ->capture_default_str()
-      ->check(CLI::Range(64u, 1u << 24));
+      ->check(resident_mib());
   subcommand
       ->add_option(
           "--equal-failures", certify_options.equal_failures,
@@ -112,8 +120,9 @@ void add_certify(CLI::App& app, Options& options, std::function<int()>& chosen) 
   subcommand->add_flag(
       "--only-failed", certify_options.only_failed,
       "run only the cases that failed in the certificate, with its profile and seed; the result is a separate file");
-  subcommand->add_flag("--in-process", certify_options.in_process,
-                       "use no child processes and no limits, for use with a debugger; such a run certifies no profile");
+  subcommand->add_flag(
+      "--in-process", certify_options.in_process,
+      "use no child processes and no limits, for use with a debugger; such a run certifies no profile");
   subcommand->add_flag("--fail-fast", certify_options.fail_fast,
                        "end at the first failure; the certificate lists only the cases that ran");
   subcommand->add_flag("--quiet,-q", certify_options.quiet, "print one line of progress per minute");
@@ -143,9 +152,14 @@ void add_verify(CLI::App& app, Options& options, std::function<int()>& chosen) {
   subcommand
       ->add_option("--jobs,-j", verify_options.jobs, "number of concurrent processes; by default, one per processor")
       ->check(CLI::Range(1u, 1024u));
-  subcommand->add_option("--timeout", verify_options.timeout_s, "seconds that a case may take")
-      ->capture_default_str()
-      ->check(CLI::Range(0.1, 86400.0));
+  subcommand
+      ->add_option("--timeout", verify_options.timeout_s,
+                   "seconds that a case may take; by default, the limit of the certificate's run")
+      ->check(case_seconds());
+  subcommand
+      ->add_option("--memory-limit", verify_options.memory_mib,
+                   "memory limit of each process in MiB; by default, the limit of the certificate's run")
+      ->check(resident_mib());
   subcommand->add_flag("--quiet,-q", verify_options.quiet, "print one line of progress per minute");
   subcommand->footer(kVerifyExamples);
   subcommand->callback([&] { chosen = [&] { return verify(options.session, options.verify); }; });

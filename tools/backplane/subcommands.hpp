@@ -116,8 +116,11 @@ struct VerifyOptions {
   size_t sample = 200;             // number of cases to run again
   // Seed that selects the cases and their data. If absent, a random seed is chosen and logged.
   std::optional<uint64_t> seed;
-  unsigned jobs = 0;      // 0 means one job per processor
-  double timeout_s = 30;  // time limit of a case, in seconds
+  unsigned jobs = 0;  // 0 means one job per processor
+  // Time limit of a case in seconds, and memory limit of a worker process in MiB. If absent, the limits of the
+  // certificate's run.
+  std::optional<double> timeout_s;
+  std::optional<uint64_t> memory_mib;
   bool quiet = false;
 };
 int verify(Session& session, const VerifyOptions& options);

@@ -97,7 +97,8 @@ int verify(Session& session, const VerifyOptions& options) {
   run.sample = options.sample;
   run.seed = options.seed ? *options.seed : std::random_device()();
   run.jobs = options.jobs != 0 ? options.jobs : std::max(1u, std::thread::hardware_concurrency());
-  run.limits.case_ns = static_cast<uint64_t>(options.timeout_s * 1e9);
+  run.case_seconds = options.timeout_s;
+  run.resident_mib = options.memory_mib;
   CertifyProgress progress(options.quiet);
   run.progress = [&](const suite::Progress& now) { progress.show(now); };
   const suite::Verification verification = suite::verify(run);

@@ -280,10 +280,39 @@ TEST_F(VerifyTest, ARunInOneProcessIsRefused) {
 
 TEST_F(VerifyTest, ACertificateWithoutAddedFieldsIsAccepted) {
   Json older = certificate_with();
-  older["run"].erase("in_process");
+  for (const char* added : {"in_process", "timeout_seconds", "memory_limit_mib"}) older["run"].erase(added);
   EXPECT_THAT(refused(verified(sealed(older).dump(1), library(), 40)), testing::IsEmpty());
   older["run"]["in_process"] = "no";
   EXPECT_EQ(refused(verified(sealed(older).dump(1))), std::vector<std::string>{"form"});
+}
+
+// The processes of the sample exceed the memory limit of the certificate, and do not exceed the limit of the options.
+TEST_F(VerifyTest, LimitsAreThoseOfTheCertificateUnlessTheOptionsStateOthers) {
+  Json small = certificate_with();
+  EXPECT_EQ(small["run"]["timeout_seconds"], 30);
+  EXPECT_EQ(small["run"]["memory_limit_mib"], 4096);
+  for (const auto& [field, value] : {std::pair<const char*, Json>{"timeout_seconds", 0.01},
+                                     {"timeout_seconds", 1e6},
+                                     {"memory_limit_mib", 63},
+                                     {"memory_limit_mib", uint64_t{1} << 63}}) {
+    Json other = small;
+    other["run"][field] = value;
+    EXPECT_EQ(refused(verified(sealed(other).dump(1))), std::vector<std::string>{"form"}) << field << " " << value;
+  }
+  VerifyOptions options;
+  options.library = library();
+  options.sample = 20;
+  options.seed = 1;
+  const auto has_leaks = [&] {
+    const Verification verification = verify(options);
+    return std::any_of(verification.differences.begin(), verification.differences.end(),
+                       [](const Difference& each) { return each.now.outcome == Outcome::leak; });
+  };
+  small["run"]["memory_limit_mib"] = kLeastResidentMib;
+  options.certificate = sealed(small).dump(1);
+  EXPECT_TRUE(has_leaks());
+  options.resident_mib = 4096;
+  EXPECT_FALSE(has_leaks());
 }
 
 TEST_F(VerifyTest, AnotherDriverIsReportedAndAnotherDeviceRefused) {
