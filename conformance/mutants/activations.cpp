@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Native kernels of the composites activation_bwd and unary, without a defect or with one defect.
+// Native kernels of the composites activation_bwd, silu and unary, without a defect or with one defect.
 #include <cmath>
 
 #include "composites.hpp"
@@ -69,6 +69,16 @@ void activation_bwd(const Call& call) {
 template <SlopeFlaw kFlaw>
 constexpr Mutation backward() {
   return {.kernels = [](Kernels& kernels) { add_native(kernels, BP_OP_ACTIVATION_BWD, activation_bwd<kFlaw>); }};
+}
+
+// ---- silu
+
+// Returns an infinite x unchanged, also -inf.
+void silu_of_finite(const Call& call) {
+  const Values x(call.in(0));
+  Values y(call.out());
+  for (int64_t n = 0; n < y.size(); ++n) y[n] = std::isinf(x[n]) ? x[n] : x[n] * logistic(x[n]);
+  y.store();
 }
 
 // ---- unary
@@ -197,6 +207,8 @@ const Mutation defect::relu_slope_multiplies = backward<SlopeFlaw::kMasksByProdu
 const Mutation defect::gelu_slopes_swapped = backward<SlopeFlaw::kOtherGelu>();
 const Mutation defect::sigmoid_slope_of_input = backward<SlopeFlaw::kInputForOutput>();
 const Mutation defect::gelu_slope_overflows = backward<SlopeFlaw::kPowersOverflow>();
+const Mutation defect::silu_keeps_infinity{
+    .kernels = [](Kernels& kernels) { add_native(kernels, BP_OP_SILU, silu_of_finite); }};
 const Mutation defect::expm1_cancels = of_unary<UnaryFlaw::kCancels>();
 const Mutation defect::exp2_rounds_product = of_unary<UnaryFlaw::kRoundsProduct>();
 const Mutation defect::acos_by_asin = of_unary<UnaryFlaw::kReflects>();

@@ -57,6 +57,8 @@ Judgement judge(const Expected& expected, size_t index, uint32_t dtype, uint64_t
       return within_bound(element, dtype, bits);
     case Criterion::any:
       return {true};
+    case Criterion::nan_or_zero:
+      return {is_nan(dtype, bits) || is_zero(dtype, bits)};
     case Criterion::one_of: {
       const std::vector<uint64_t>& choices = expected.choices[index];
       return {std::find(choices.begin(), choices.end(), bits) != choices.end()};
@@ -110,6 +112,7 @@ std::string difference_text(const Expected& expected, const Tensor& got, int64_t
     for (const uint64_t bits : expected.choices[static_cast<size_t>(index)]) choices.push_back(text(got.dtype, bits));
     return fmt::format("expected one of {}, got {}", fmt::join(choices, ", "), had);
   }
+  if (element.criterion == Criterion::nan_or_zero) return fmt::format("expected NaN or a zero, got {}", had);
   const bool bound = element.criterion == Criterion::bound || element.criterion == Criterion::signed_bound;
   if (!bound || !std::isfinite(element.value))
     return fmt::format("expected {}, got {}", text(got.dtype, element.bits), had);

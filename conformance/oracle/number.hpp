@@ -152,6 +152,7 @@ inline Element rounded(uint32_t dtype, long double value) { return {value, 0, en
 inline Element bounded(uint32_t dtype, long double value, long double bound) {
   return {value, bound, encode(dtype, value), Criterion::bound};
 }
+inline Element nan_or_zero(uint32_t dtype) { return {0, 0, encode(dtype, 0), Criterion::nan_or_zero}; }
 inline Element anything(uint32_t dtype, long double value) { return {value, 0, encode(dtype, value), Criterion::any}; }
 
 }  // namespace backplane::conformance::oracle

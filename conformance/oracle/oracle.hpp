@@ -46,6 +46,7 @@ enum class Criterion : uint8_t {
   bound,          // |got - value| <= bound, with special rules for overflow, NaN and flushing
   signed_bound,   // as `bound`, but a zero must have the sign of the value
   any,            // any result is accepted, for example after an overflow
+  nan_or_zero,    // any NaN, or a zero of either sign, for example 0 times infinity
   one_of,         // the bits are one of `choices`, for example after scatter with duplicate indices
 };
 

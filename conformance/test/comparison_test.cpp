@@ -106,6 +106,18 @@ TEST(Compare, OneOfIsOneOfItsChoices) {
   EXPECT_EQ(compare(expected, got, false).bad, 1);
 }
 
+TEST(Compare, NanOrZeroIsNothingElse) {
+  for (const float right : {0.0f, -0.0f, std::numeric_limits<float>::quiet_NaN()})
+    EXPECT_TRUE(allowed(nan_or_zero(BP_F32), right)) << right;
+  for (const float wrong : {-kInfinity, kInfinity, 1.0f, -0x1p-149f})
+    EXPECT_FALSE(allowed(nan_or_zero(BP_F32), wrong)) << wrong;
+  Expected expected;
+  expected.elements = {nan_or_zero(BP_F16)};
+  const Tensor got{BP_F16, {1}, {0x00, 0xFC}};
+  EXPECT_EQ(compare(expected, got, false).bad, 1);
+  EXPECT_EQ(difference_text(expected, got, 0), "expected NaN or a zero, got -inf (0xfc00)");
+}
+
 TEST(Compare, TheFirstBadElementAndTheCountAreReported) {
   Expected expected;
   for (int i = 0; i < 6; ++i) expected.elements.push_back(exact_bits(BP_U8, static_cast<uint64_t>(i)));

@@ -138,8 +138,17 @@ TEST(OracleActivation, Corners) {
   const Tensor in = row(BP_F32, {0, kInf, -kInf, kNanValue});
   const Expected silu_of = first_of(BP_OP_SILU, bp_no_attributes{}, {in}, {in});
   EXPECT_EQ(silu_of.elements[1].value, kInf);
-  EXPECT_EQ(silu_of.elements[2].criterion, Criterion::any);
+  EXPECT_EQ(silu_of.elements[2].criterion, Criterion::nan_or_zero);
   EXPECT_TRUE(std::isnan(silu_of.elements[3].value));
+  for (const uint32_t form : {BP_GELU_ERF, BP_GELU_TANH}) {
+    const Expected gelu_of = first_of(BP_OP_GELU, bp_gelu_attributes{0, form}, {in}, {in});
+    EXPECT_EQ(gelu_of.elements[2].criterion, Criterion::nan_or_zero);
+  }
+  const Tensor one = tensor(BP_F32, {1, 1}, {1}), least = tensor(BP_F32, {1, 1}, {-kInf});
+  for (const uint32_t activation : {BP_ACTIVATION_GELU_ERF, BP_ACTIVATION_GELU_TANH, BP_ACTIVATION_SILU}) {
+    const Expected fused = first_of(BP_OP_LINEAR, bp_linear_attributes{0, activation, 0, 0}, {least, one}, {one});
+    EXPECT_EQ(fused.elements[0].criterion, Criterion::nan_or_zero);
+  }
   const Expected sigmoid_of = first_of(BP_OP_SIGMOID, bp_no_attributes{}, {in}, {in});
   EXPECT_EQ(sigmoid_of.elements[0].value, 0.5L);
   EXPECT_EQ(sigmoid_of.elements[1].value, 1);
