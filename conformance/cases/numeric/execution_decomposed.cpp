@@ -59,6 +59,9 @@ std::vector<oracle::Tensor> Execution::run_decomposed(HostSide& side) {
   call.scalar_count = static_cast<uint32_t>(setup_.call.scalars.size());
   ErrorRecord error;
   const bp_status status = bph_execute(side.stream.get(), &call, &error);
+  // The stream borrows the images until it has executed the copies.
+  ErrorRecord ignored;
+  if (status != BP_OK) (void)bph_stream_wait(side.stream.get(), BP_WAIT_FOREVER, &ignored);
   if (status == BP_UNSUPPORTED) context_.not_claimed("{}", error.message);
   context_.require(status == BP_OK, "{} by decomposition: {}: {}; {}", row.name, bph_status_name(status), error.message,
                    text());
