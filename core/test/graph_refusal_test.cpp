@@ -91,7 +91,7 @@ TEST(GraphRefusal, ARefusedCallDoesNotChangeBindings) {
 TEST(GraphRefusal, AnEndThatFailsDiscardsTheRecording) {
   GraphHost host;
   const Call add(BP_OP_ADD, {host.a, host.b}, {host.c});
-  bph_graph_info info = {};  // its struct_size is too small
+  bph_graph_info info = {};  // has struct_size 0
   for (const bool has_out : {true, false}) {
     host.begin();
     host.execute(add);

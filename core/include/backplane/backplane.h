@@ -896,8 +896,8 @@ BP_FROZEN_MIN(bph_graph_info, BPH_GRAPH_INFO_MIN_SIZE);
  * code on a stream with BPH_STREAM_EXTERNAL is not recorded.
  * Values    Immediates, scalars and host addresses are recorded. The bytes of buffers and of host
  *           memory are read at each launch, so host memory is borrowed until the graph is released.
- * Memory    The graph keeps the recorded buffers, even after their handles are released, and has
- *           its own temporaries and workspace.
+ * Memory    The graph keeps the recorded buffers and the buffers of its bindings, even after their
+ *           handles are released. It has its own temporaries and workspace.
  * Events    Only recorded streams of this graph can wait for an event that was recorded in the
  *           graph. Waits of the host and of other streams return INVALID_ARGUMENT until the event
  *           is recorded again.

@@ -225,7 +225,7 @@ tap.check("--fail-fast ends with one failure and lists what was run alone",
 process = run(mutant, "--fail-fast", "--jobs", "1", "--seed", "7", "--output", "stopped", BACKPLANE_MUTANT="signal_handler_changed")
 tap.check("and says how many cases it left out", f"{stopped['run']['not_reached']} more cases were not reached" in process.stdout, process.stdout)
 
-# A composite that core cannot decompose is missing at the first profile that requires all primitives of the decomposition.
+# A composite that core cannot decompose is missing at the first profile that requires all its primitives.
 for mutant_name, operators, profile in (("without_broadcast_select", ["attention"], "infer"), ("without_training", ["uniform", "gelu"], "train")):
     document, process = certificate(mutant, "--profile", "train", *[f"--filter=numeric.{name}.f32.*" for name in operators], "--seed", "7",
                                     "--jobs", "2", "--output", "undecomposed", BACKPLANE_MUTANT=mutant_name)
