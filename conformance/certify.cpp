@@ -26,8 +26,9 @@ double seconds_since(Clock::time_point start) { return std::chrono::duration<dou
 std::string utc_now() { return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr))); }
 
 std::string key_of(const CertifyOptions& options) {
-  return fmt::format("plugin {:.16}, device {}, suite {:.16}, seed {}", sha256_of_file(options.target.path),
-                     options.target.device_index, suite_digest(), options.seed);
+  return fmt::format("plugin {:.16}, device {}, suite {:.16}, seed {}, limits {} ns and {} bytes",
+                     sha256_of_file(options.target.path), options.target.device_index, suite_digest(), options.seed,
+                     options.limits.case_ns, options.limits.resident_bytes);
 }
 
 // Returns the results that the journal of an earlier run contains. For each case without a result,

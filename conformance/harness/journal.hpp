@@ -13,7 +13,7 @@ namespace backplane::conformance {
 
 class Journal {
  public:
-  // `key` identifies the plugin, suite, seed and device of the run. If `resume` is true, keeps the
+  // `key` identifies the plugin, suite, seed, device and limits of the run. If `resume` is true, keeps the
   // results of an earlier run with an equal key. Throws std::runtime_error if the file cannot be
   // written, or if the earlier run had a different key.
   Journal(std::string path, const std::string& key, bool resume);

@@ -219,8 +219,8 @@ PlanSupport::PlanSupport(const Catalogue& of)
       before_(shared),
       catalogue_before_(catalogue) {
   if (memory_ == MAP_FAILED)
-    throw std::runtime_error(
-        fmt::format("no {} MiB that the workers share: {}", sizeof(Shared) >> 20, std::strerror(errno)));
+    throw std::system_error(errno, std::generic_category(),
+                            fmt::format("no {} MiB that the workers share", sizeof(Shared) >> 20));
   // A new mapping contains zeros, the initial state of Shared.
   shared = static_cast<Shared*>(memory_);
   catalogue = &of;

@@ -18,6 +18,7 @@
 #include <cstring>
 #include <fstream>
 #include <new>
+#include <system_error>
 
 #include "clock.hpp"
 #include "output.hpp"
@@ -60,7 +61,7 @@ struct Ends {
 
 Ends make_report() {
   int ends[2];
-  if (pipe2(ends, O_CLOEXEC) != 0) throw std::runtime_error(fmt::format("pipe: {}", std::strerror(errno)));
+  if (pipe2(ends, O_CLOEXEC) != 0) throw std::system_error(errno, std::generic_category(), "pipe");
   return {high(ends[0]), high(ends[1])};
 }
 
@@ -68,7 +69,7 @@ Ends make_report() {
 Ends make_work() {
   int ends[2];
   if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
-    throw std::runtime_error(fmt::format("socketpair: {}", std::strerror(errno)));
+    throw std::system_error(errno, std::generic_category(), "socketpair");
   return {high(ends[0]), high(ends[1])};
 }
 
@@ -196,7 +197,7 @@ void Supervisor::start() {
   SlotPage* const page = new_page();
   fflush(nullptr);
   const pid_t pid = fork();
-  if (pid < 0) throw std::runtime_error(fmt::format("fork: {}", std::strerror(errno)));
+  if (pid < 0) throw std::system_error(errno, std::generic_category(), "fork");
   if (pid == 0) {
     setpgid(0, 0);
     prctl(PR_SET_PDEATHSIG, SIGKILL);

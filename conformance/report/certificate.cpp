@@ -172,13 +172,15 @@ Json certificate_of(const Catalogue& catalogue, const std::vector<size_t>& selec
         {"started", run.started},
         {"seconds", run.seconds},
         {"resumed", run.resumed},
-        {"in_process", run.selection.in_process},
-        {"timeout_seconds", static_cast<double>(run.limits.case_ns) / 1e9},
-        {"memory_limit_mib", run.limits.resident_bytes >> 20}}},
+        {"in_process", run.selection.in_process}}},
       {"verdict", verdict_of(verdict, run.selection.abi_version)},
       {"matrix", matrix},
       {"groups", groups},
       {"non_passes", non_passes}};
+  if (!run.selection.in_process) {  // a run in one process has no limits
+    certificate["run"]["timeout_seconds"] = static_cast<double>(run.limits.case_ns) / 1e9;
+    certificate["run"]["memory_limit_mib"] = run.limits.resident_bytes >> 20;
+  }
   // Serializes and parses the certificate once. This round trip replaces invalid UTF-8 in a
   // plugin's messages, and rounds numbers to the values that a reader will see.
   certificate = Json::parse(certificate.dump(-1, ' ', false, Json::error_handler_t::replace));

@@ -155,8 +155,9 @@ std::string facts(const Json& certificate) {
       stopped.empty() ? "" : row("groups that stopped after equal failures", list(stopped)),
       row("seed", std::to_string(run["seed"].get<uint64_t>())), row("begun", text(run["started"])),
       row("took", seconds(run["seconds"]) + (run["resumed"].get<bool>() ? ", resumed" : "")),
-      row("limits of a case",
-          fmt::format("{}, {} MiB", seconds(run["timeout_seconds"]), number(run["memory_limit_mib"]))),
+      run["in_process"] ? ""
+                        : row("limits", fmt::format("{} per case, {} MiB per process", seconds(run["timeout_seconds"]),
+                                                    number(run["memory_limit_mib"]))),
       row("processes", run["in_process"] ? "one, without limits" : number(run["jobs"])), text(plugin["file"]));
 }
 

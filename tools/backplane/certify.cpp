@@ -12,6 +12,7 @@
 #include <iterator>
 #include <optional>
 #include <random>
+#include <system_error>
 #include <thread>
 
 #include "cases/catalogue.hpp"
@@ -163,6 +164,9 @@ int certify(Session& session, const CertifyOptions& options) {
   if (!options.in_process) run.stop = &interrupts.emplace().requested;
   try {
     certificate = suite::certify(run);
+  } catch (const std::system_error& failure) {
+    throw Failure(kExitFinding, "INTERNAL",
+                  fmt::format("certify: {}; free resources of the system, and continue with --resume", failure.what()));
   } catch (const std::runtime_error& failure) {
     throw Failure(kExitUsage, "INVALID_ARGUMENT", fmt::format("certify: {}", failure.what()));
   }

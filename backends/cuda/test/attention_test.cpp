@@ -557,8 +557,7 @@ TEST_F(AttentionTest, ComputesLongTiles) {
 
 constexpr const char* kOtherSetting =
     "BACKPLANE_CUDA_TENSOR_KERNELS selects other kernels, or the device cannot run these; another test of the build "
-    "runs "
-    "this one with their setting";
+    "runs this one with their setting";
 
 // Tails of rows, keys and elements, causal masks that hide all keys of a row, shared heads, and several uses of each
 // place in shared memory.

@@ -158,6 +158,16 @@ TEST_F(QueueTest, AStreamWhoseMarksAreRefusedCanBeDestroyed) {
   EXPECT_GT(ManualNative::marks, 1);
 }
 
+TEST_F(QueueTest, AMarkThatIsAlwaysRefusedFailsTheStream) {
+  auto a = stream();
+  ASSERT_TRUE(command(*a).ok());
+  ManualNative::mark_result = {BP_INTERNAL, "a driver's text"};
+  const Status waited = device->wait(*a, BP_WAIT_FOREVER);
+  EXPECT_EQ(waited.code(), BP_EXECUTION_FAILED);
+  EXPECT_NE(std::string(waited.message()).find("a driver's text"), std::string::npos) << waited.message();
+  ManualNative::mark_result = {};
+}
+
 TEST_F(QueueTest, AMarkThatFailsForGoodFailsTheStream) {
   auto a = stream();
   ASSERT_TRUE(command(*a).ok());

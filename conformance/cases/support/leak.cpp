@@ -188,6 +188,8 @@ class Rounds {
       for (size_t i = 0; i < quarter; ++i) all += growths_[rounds - (4 - number) * quarter + i][figure];
       return all;
     };
+    // In few rounds, one allocation of a library may be most of the growth, so memory must have grown in each quarter.
+    if (figure >= kCounted && quarter < 4 && (sum(1) == 0 || sum(2) == 0)) return {};
     const uint64_t last = sum(3), earlier = std::max(sum(1), sum(2));
     if (last < kFigures[figure].least || last < earlier / 4 * 3 || growing < (quarter + 1) / 2) return {};
     return fmt::format(

@@ -49,7 +49,7 @@ def build_plugin(folder):
   }
 };
 """
-    opened = "  using Device = Silent;\n  Result<Device*> open(uint32_t, std::string_view options) const { return open_device<Device>(options); }\n"
+    opened = "  using Device = Silent;\n  Result<Device*> open(uint32_t index, std::string_view options) const { return open_device<Device>(index, options); }\n"
     with open(os.path.join(folder, "plugin.cpp"), "w", encoding="utf-8") as file:
         file.write(source.replace(line, line + product).replace(driver, device + driver + opened))
     with open(os.path.join(skeleton, "manifest.json.in"), encoding="utf-8") as file:

@@ -27,7 +27,7 @@
 //   Result<std::unique_ptr<Queue>> create_queue(const bp_stream_desc&);
 //   Result<Mark> mark(Queue&, bool timed);
 //       Submits all enqueued work. The mark is the point after this work. After OUT_OF_MEMORY or INTERNAL, stream_wait
-//       calls mark again until its timeout.
+//       calls mark again until its timeout, at most for a second.
 //   Status poll(const Mark&);
 //       Returns OK if the mark has completed, TIMEOUT if the mark is pending, or the failure of
 //       earlier work. Return a failure only when no earlier work accesses memory any more.

@@ -75,7 +75,7 @@ class QueueStream {
   }
   // Waits for enqueued commands, unless the device is lost or refuses marks for a second.
   ~QueueStream() {
-    Status ignored = wait_with_mark(BP_WAIT_FOREVER, kLastMarkNs);
+    Status ignored = wait(BP_WAIT_FOREVER);
     // A waiting stream holds references to the streams that it waits for. settle() releases these
     // references.
     ignored = state_->settle(UINT64_MAX);
@@ -169,9 +169,34 @@ class QueueStream {
     return status;
   }
 
-  // Reports a failure only after no command accesses memory any more. While the native device refuses a mark, the
-  // stream may be pending, so the wait tries again until the timeout.
-  Status wait(uint64_t timeout_ns) { return wait_with_mark(timeout_ns, timeout_ns); }
+  // Reports a failure only after no command accesses memory any more. If the native device refuses a mark, the stream
+  // may be pending, so the wait tries again until the timeout. A device that refuses marks for a second has failed.
+  Status wait(uint64_t timeout_ns) {
+    if (idle_at_ == position_ && !foreign_) {
+      Status status = state_->settle(UINT64_MAX);
+      return status.ok() ? health_of(native_) : status;
+    }
+    const Deadline deadline(timeout_ns);
+    if (foreign_) {
+      // A stream with a pending mark is itself pending, so this poll needs no new mark.
+      const bool pending = marked_at_ == position_ && native_.poll(mark_).code() == BP_TIMEOUT;
+      if (pending && timeout_ns == 0) return timed_out();
+    }
+    const Deadline patience(kPatienceNs);
+    Status status = mark(false);
+    for (; is_refusal(status) && health_of(native_).ok() && patience.left_ns() != 0; status = mark(false)) {
+      if (deadline.poll() || !deadline.sleep(kRetry)) return timed_out();
+    }
+    if (!status.ok()) return state_->fail(status, position_);
+    const uint64_t left_ns = deadline.left_ns();
+    status = await_mark(native_, mark_, foreign_ ? std::max(left_ns, kMarkNs) : left_ns);
+    if (status.code() == BP_TIMEOUT) return status;
+    idle_at_ = position_;
+    kept_.clear();
+    for (Interval& interval : intervals_) interval.programs.clear();
+    interval_ = next_interval();
+    return status.ok() ? state_->settle(UINT64_MAX) : state_->fail(status, position_);
+  }
 
  private:
   // The programs and graphs launched between two marks. They are kept until the second mark has
@@ -187,36 +212,7 @@ class QueueStream {
   // the queue idle.
   static constexpr uint64_t kMarkNs = 1'000'000;
   static constexpr std::chrono::milliseconds kRetry{1};   // the pause after a refused mark
-  static constexpr uint64_t kLastMarkNs = 1'000'000'000;  // maximum time in which the destructor tries to make a mark
-
-  // Implements wait(). Returns TIMEOUT if the native device refuses a mark for `mark_timeout_ns`, which does not exceed
-  // `timeout_ns`.
-  Status wait_with_mark(uint64_t timeout_ns, uint64_t mark_timeout_ns) {
-    if (idle_at_ == position_ && !foreign_) {
-      Status status = state_->settle(UINT64_MAX);
-      return status.ok() ? health_of(native_) : status;
-    }
-    if (foreign_) {
-      // A stream with a pending mark is itself pending, so this poll needs no new mark.
-      const bool pending = marked_at_ == position_ && native_.poll(mark_).code() == BP_TIMEOUT;
-      if (pending && timeout_ns == 0) return timed_out();
-      timeout_ns = std::max(timeout_ns, kMarkNs);
-    }
-    const Deadline deadline(timeout_ns), mark_deadline(mark_timeout_ns);
-    Status status = mark(false);
-    while (is_refusal(status) && health_of(native_).ok()) {
-      if (mark_deadline.poll() || !mark_deadline.sleep(kRetry)) return timed_out();
-      status = mark(false);
-    }
-    if (!status.ok()) return state_->fail(status, position_);
-    status = await_mark(native_, mark_, deadline.left_ns());
-    if (status.code() == BP_TIMEOUT) return status;
-    idle_at_ = position_;
-    kept_.clear();
-    for (Interval& interval : intervals_) interval.programs.clear();
-    interval_ = next_interval();
-    return status.ok() ? state_->settle(UINT64_MAX) : state_->fail(status, position_);
-  }
+  static constexpr uint64_t kPatienceNs = 1'000'000'000;  // the time after which refused marks are a failure
 
   // Returns whether the failure of a command is permanent for the stream. A failure is permanent if
   // a part of the command was enqueued, or if earlier commands are lost.

@@ -22,7 +22,7 @@ class HostDevice {
   using Graph = HostGraph;
   using Pack = kit::Pack;
 
-  // `kernels` must outlive the device. All open devices on the same hardware share `memory`.
+  // `kernels` must outlive the device. All open devices with the same index share `memory`.
   HostDevice(const Kernels& kernels, std::shared_ptr<HostMemory> memory)
       : kernels_(kernels), memory_(std::move(memory)) {}
 

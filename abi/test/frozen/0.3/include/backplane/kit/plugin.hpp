@@ -94,7 +94,7 @@ class HostDriver {
     if (Status status = check_no_options(identity_.name, options); !status.ok()) return status;
     return new Derived(kernels_, memory(index));
   }
-  // Returns the memory of device `index`, which all open devices with this index share.
+  // Returns the memory of device `index`, which all devices share that this plugin instance opened with this index.
   std::shared_ptr<HostMemory> memory(uint32_t index) const {
     const std::lock_guard lock(memories_mutex_);
     std::shared_ptr<HostMemory>& entry = memories_[index];
