@@ -103,6 +103,16 @@ const char* objection_to(const Header& header, const CacheKey& key, uint64_t dat
   return nullptr;
 }
 
+// Calls `lock` until it succeeds, fails for another reason than that the lock is held, or `longest` has passed.
+template <class LockFunction>
+void await_lock(const LockFunction& lock, std::chrono::seconds longest) {
+  const auto end = std::chrono::steady_clock::now() + longest;
+  while (lock() != 0 && (errno == EWOULDBLOCK || errno == EACCES || errno == EINTR) &&
+         std::chrono::steady_clock::now() < end) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+}
+
 }  // namespace
 
 std::optional<std::string> cache_folder(const char* setting, const char* plugin) {
@@ -193,15 +203,30 @@ std::string CacheFile::store(std::span<const std::byte> data) const {
 CacheFile::Lock::Lock(const CacheFile& file)
     : folder_(::open(file.folder_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
   using namespace std::chrono_literals;
-  const auto end = std::chrono::steady_clock::now() + 1s;
-  while (folder_ >= 0 && ::flock(folder_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK &&
-         std::chrono::steady_clock::now() < end) {
-    std::this_thread::sleep_for(5ms);
-  }
+  if (folder_ >= 0) await_lock([this] { return ::flock(folder_, LOCK_EX | LOCK_NB); }, 1s);
 }
 
 CacheFile::Lock::~Lock() {
   if (folder_ >= 0) ::close(folder_);
+}
+
+// All files of a folder share one file of locks. Each file locks one byte, whose offset is the digest of what the file
+// contains. The lock of an open file description excludes other threads too, and ends with its process.
+CacheFile::Turn::Turn(const CacheFile& file)
+    : locks_(make_folder(file.folder_)
+                 ? ::open((file.folder_ + "/locks").c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600)
+                 : -1) {
+  if (locks_ < 0) return;
+  struct flock byte = {};
+  byte.l_type = F_WRLCK;
+  byte.l_whence = SEEK_SET;
+  byte.l_start = static_cast<off_t>(file.key_.build >> 1);
+  byte.l_len = 1;
+  await_lock([&] { return ::fcntl(locks_, F_OFD_SETLK, &byte); }, std::chrono::minutes(1));
+}
+
+CacheFile::Turn::~Turn() {
+  if (locks_ >= 0) ::close(locks_);
 }
 
 }  // namespace backplane::cache

@@ -50,6 +50,20 @@ class CacheFile {
     int folder_;
   };
 
+  // A lock that excludes other threads and processes while this thread computes the data of the file. The lock of one
+  // file does not exclude that of another file of the folder. If another thread holds the lock for a minute, this
+  // thread continues without the lock.
+  class Turn {
+   public:
+    explicit Turn(const CacheFile& file);
+    ~Turn();
+    Turn(const Turn&) = delete;
+    Turn& operator=(const Turn&) = delete;
+
+   private:
+    int locks_;
+  };
+
  private:
   std::string folder_;
   CacheKey key_;

@@ -8,10 +8,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <chrono>
 #include <csignal>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <memory>
+#include <thread>
 
 namespace backplane::cache::test {
 
@@ -56,6 +60,37 @@ class CacheFiles : public testing::Test {
   std::string folder;
   const CacheKey key = key_of(1, 2, 3);
 };
+
+TEST_F(CacheFiles, OneThreadAtATimeComputesTheDataOfAFile) {
+  const CacheFile file(folder, key), other(folder, key_of(1, 2, 300));
+  auto first = std::make_unique<CacheFile::Turn>(file);
+  const auto begin = std::chrono::steady_clock::now();
+  { const CacheFile::Turn of_another_file(other); }
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(10)) << "another file has its own lock";
+  std::atomic<bool> has_ended = false;
+  std::thread second([&] {
+    const CacheFile::Turn turn(file);
+    EXPECT_TRUE(has_ended);
+  });
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  has_ended = true;
+  first.reset();
+  second.join();
+}
+
+// A process that dies gives its lock back.
+TEST_F(CacheFiles, ADeadProcessHoldsNoLock) {
+  const CacheFile file(folder, key);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const CacheFile::Turn turn(file);
+    ::raise(SIGKILL);
+  }
+  ASSERT_EQ(::waitpid(child, nullptr, 0), child);
+  const auto begin = std::chrono::steady_clock::now();
+  { const CacheFile::Turn turn(file); }
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(10));
+}
 
 TEST_F(CacheFiles, StoredDataIsLoaded) {
   const CacheFile file(folder + "/made/when/needed", key);

@@ -51,7 +51,9 @@ class OnTestDriver : public testing::Test {
   }
   std::vector<fs::path> files() const {
     std::vector<fs::path> out;
-    for (const auto& entry : fs::directory_iterator(folder)) out.push_back(entry.path());
+    for (const auto& entry : fs::directory_iterator(folder)) {
+      if (entry.path().extension() == ".cache") out.push_back(entry.path());
+    }
     return out;
   }
   std::unique_ptr<Queue> create_queue(Kernels& kernels, Events& events) const {

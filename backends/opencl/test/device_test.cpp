@@ -48,7 +48,9 @@ class OnDevice : public testing::Test {
   }
   std::vector<fs::path> files() const {
     std::vector<fs::path> out;
-    for (const auto& entry : fs::directory_iterator(folder)) out.push_back(entry.path());
+    for (const auto& entry : fs::directory_iterator(folder)) {
+      if (entry.path().extension() == ".cache") out.push_back(entry.path());
+    }
     return out;
   }
 

@@ -67,6 +67,15 @@ std::optional<cache::CacheFile> CompiledKernels::file_of(std::span<const uint32_
 
 std::span<const uint32_t> CompiledKernels::spirv_of(std::string_view name) const { return find_module(name); }
 
+CompiledKernels::Module CompiledKernels::load_file(const cache::CacheFile& file, const std::string& function,
+                                                   std::string& objection) const {
+  const std::vector<std::byte> binary = file.load(objection);
+  if (binary.empty()) return nullptr;
+  const Module module = load(binary, function);
+  if (module == nullptr) objection = "the driver does not take it";
+  return module;
+}
+
 kit::Status CompiledKernels::compile(const KernelName& name, Entry& entry, const Log& log) const {
   const std::vector<uint32_t> spirv = single_kernel(spirv_of(name.module), name.function, target_.width);
   if (spirv.empty()) {
@@ -75,18 +84,19 @@ kit::Status CompiledKernels::compile(const KernelName& name, Entry& entry, const
   }
   const std::optional<cache::CacheFile> file = file_of(spirv);
   const StopsAtExit stops_at_exit;
+  std::optional<cache::CacheFile::Turn> turn;
   if (file) {
     std::string objection;
-    const std::vector<std::byte> binary = file->load(objection);
-    if (!binary.empty()) {
-      entry.module = load(binary, name.function);
-      if (entry.module == nullptr) objection = "the driver does not take it";
-    }
+    entry.module = load_file(*file, name.function, objection);
+    if (entry.module != nullptr) return {};
+    // Processes that need the same kernel wait for one compilation.
+    turn.emplace(*file);
+    entry.module = load_file(*file, name.function, objection);
+    if (entry.module != nullptr) return {};
     if (!objection.empty()) {
       log(kit::text(target_.plugin, ": the compiled kernel ", file->path(), " is not used: ", objection,
                     "; it is replaced"));
     }
-    if (entry.module != nullptr) return {};
   }
   auto built = build(name, spirv);
   if (!built.ok()) return built.status();

@@ -32,7 +32,7 @@ class CompiledKernels {
   CompiledKernels(const CompiledKernels&) = delete;
   CompiledKernels& operator=(const CompiledKernels&) = delete;
 
-  // Compiles a kernel if necessary, and returns the kernel's number. Threads that need the same
+  // Compiles a kernel if necessary, and returns the kernel's number. Threads and processes that need the same
   // kernel wait for one compilation. A failure contains the driver's log. `log` receives failures
   // of the cache, which are not fatal.
   kit::Result<uint32_t> get(const KernelName& name, const Log& log);
@@ -61,6 +61,8 @@ class CompiledKernels {
   // Returns an empty vector if the driver provides no binary.
   virtual std::vector<std::byte> binary_of(Module module) const = 0;
 
+  // Returns the module of a file, or null. If the file exists but is not usable, `objection` states the reason.
+  Module load_file(const cache::CacheFile& file, const std::string& function, std::string& objection) const;
   kit::Status compile(const KernelName& name, Entry& entry, const Log& log) const;
 
   const CompilerTarget target_;
