@@ -212,7 +212,7 @@ CacheFile::Lock::~Lock() {
 
 // All files of a folder share one file of locks. Each file locks one byte, whose offset is the digest of what the file
 // contains. The lock of an open file description excludes other threads too, and ends with its process.
-CacheFile::Turn::Turn(const CacheFile& file)
+CacheFile::ComputeLock::ComputeLock(const CacheFile& file)
     : locks_(make_folder(file.folder_)
                  ? ::open((file.folder_ + "/locks").c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600)
                  : -1) {
@@ -225,7 +225,7 @@ CacheFile::Turn::Turn(const CacheFile& file)
   await_lock([&] { return ::fcntl(locks_, F_OFD_SETLK, &byte); }, std::chrono::minutes(1));
 }
 
-CacheFile::Turn::~Turn() {
+CacheFile::ComputeLock::~ComputeLock() {
   if (locks_ >= 0) ::close(locks_);
 }
 

@@ -50,15 +50,14 @@ class CacheFile {
     int folder_;
   };
 
-  // A lock that excludes other threads and processes while this thread computes the data of the file. The lock of one
-  // file does not exclude that of another file of the folder. If another thread holds the lock for a minute, this
-  // thread continues without the lock.
-  class Turn {
+  // A lock that excludes other threads and processes while this thread computes the data of the file. The files of a
+  // folder have independent locks. If another thread holds the lock for a minute, this thread continues without it.
+  class ComputeLock {
    public:
-    explicit Turn(const CacheFile& file);
-    ~Turn();
-    Turn(const Turn&) = delete;
-    Turn& operator=(const Turn&) = delete;
+    explicit ComputeLock(const CacheFile& file);
+    ~ComputeLock();
+    ComputeLock(const ComputeLock&) = delete;
+    ComputeLock& operator=(const ComputeLock&) = delete;
 
    private:
     int locks_;

@@ -48,7 +48,7 @@ void flush_io(const Call& call) {
   if (kOnlyAdd && call.attributes<bp_scatter_attributes>().mode != BP_SCATTER_ADD) return honest_kernel(call)(call);
   flush_results<float>(call);
 }
-// A device that declares and uses FTZ_F32, and whose scatter flushes.
+// A device that declares FTZ_F32, and flushes subnormals in scatter.
 template <bool kOnlyAdd>
 constexpr Mutation with_flushing_scatter() {
   return {.kernels =

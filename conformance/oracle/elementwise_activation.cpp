@@ -62,8 +62,8 @@ Activated activate(uint32_t activation, uint32_t dtype, long double x) {
 
 namespace {
 
-// Returns whether NaN and zeros are accepted. At -inf, a formula of silu and gelu may give 0 times infinity, which is
-// NaN, or the limit, which is zero.
+// Returns whether NaN and zeros are accepted. At -inf, a formula of silu or gelu may compute 0 times infinity, which is
+// NaN. The limit is 0.
 bool has_two_results(uint32_t activation, long double x) {
   return std::isinf(x) && x < 0 &&
          (activation == BP_ACTIVATION_SILU || activation == BP_ACTIVATION_GELU_ERF ||

@@ -63,13 +63,13 @@ class CacheFiles : public testing::Test {
 
 TEST_F(CacheFiles, OneThreadAtATimeComputesTheDataOfAFile) {
   const CacheFile file(folder, key), other(folder, key_of(1, 2, 300));
-  auto first = std::make_unique<CacheFile::Turn>(file);
+  auto first = std::make_unique<CacheFile::ComputeLock>(file);
   const auto begin = std::chrono::steady_clock::now();
-  { const CacheFile::Turn of_another_file(other); }
+  { const CacheFile::ComputeLock of_another_file(other); }
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(10)) << "another file has its own lock";
   std::atomic<bool> has_ended = false;
   std::thread second([&] {
-    const CacheFile::Turn turn(file);
+    const CacheFile::ComputeLock lock(file);
     EXPECT_TRUE(has_ended);
   });
   std::this_thread::sleep_for(std::chrono::milliseconds(50));
@@ -83,12 +83,12 @@ TEST_F(CacheFiles, ADeadProcessHoldsNoLock) {
   const CacheFile file(folder, key);
   const pid_t child = ::fork();
   if (child == 0) {
-    const CacheFile::Turn turn(file);
+    const CacheFile::ComputeLock lock(file);
     ::raise(SIGKILL);
   }
   ASSERT_EQ(::waitpid(child, nullptr, 0), child);
   const auto begin = std::chrono::steady_clock::now();
-  { const CacheFile::Turn turn(file); }
+  { const CacheFile::ComputeLock lock(file); }
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(10));
 }
 

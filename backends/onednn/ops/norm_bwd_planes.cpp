@@ -146,7 +146,7 @@ void run_group(const Call& call) {
           slope += gamma * own.dy_x;
           continue;
         }
-        // Multiplies each term, because terms of both signs give NaN, and their sum times gamma does not.
+        // Multiplies each term by gamma, because infinite terms of both signs must sum to NaN.
         for (int64_t i = (first + c) * planes.plane; i < (first + c + 1) * planes.plane; ++i) {
           const double scaled = gamma * element(op.dy, i);
           shift += scaled;

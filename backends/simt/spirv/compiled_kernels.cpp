@@ -84,13 +84,13 @@ kit::Status CompiledKernels::compile(const KernelName& name, Entry& entry, const
   }
   const std::optional<cache::CacheFile> file = file_of(spirv);
   const StopsAtExit stops_at_exit;
-  std::optional<cache::CacheFile::Turn> turn;
+  std::optional<cache::CacheFile::ComputeLock> lock;
   if (file) {
     std::string objection;
     entry.module = load_file(*file, name.function, objection);
     if (entry.module != nullptr) return {};
     // Processes that need the same kernel wait for one compilation.
-    turn.emplace(*file);
+    lock.emplace(*file);
     entry.module = load_file(*file, name.function, objection);
     if (entry.module != nullptr) return {};
     if (!objection.empty()) {

@@ -51,7 +51,7 @@ struct WorkSplit {
   int64_t item_bytes = 1;                       // bytes of scratch memory per item and split
   bool one_block = false;                       // whether each split consists of one block of keys
 
-  // Whether the kernels store partial results in scratch memory.
+  // Returns whether the kernels store partial results in scratch memory.
   bool uses_scratch() const { return splits > 1 || !one_block; }
   // Returns the bytes of scratch memory that all splits of an item use at the same time. If keys
   // are not split, returns the bytes that the subgroups of a workgroup use, which are 0 if the keys

@@ -91,7 +91,7 @@ Buffer& over(Device& device, Block& block, Stream* stream, void (*release)(void*
 
 // Throws unless the buffer is a whole buffer of the plugin.
 void require_own_memory(const char* function, const Block& block) {
-  if (block.source == Block::Source::empty || block.plugin_buffer == nullptr) {
+  if (block.plugin_buffer == nullptr) {
     throw Error(BP_INVALID_ARGUMENT, "{}: the buffer has 0 bytes and no memory; pass a buffer with memory", function);
   }
   if (block.source == Block::Source::raw || block.source == Block::Source::imported) return;

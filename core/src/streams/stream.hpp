@@ -51,8 +51,8 @@ class Stream final : public Object {
 
   // Creates a stream as bph_stream_create does, and throws that function's errors.
   static Ref<Stream> create(Ref<Device> device, const bph_stream_desc& desc);
-  // Registers the callback that runs after the stream has ended. The stream calls nothing if the function that creates
-  // it fails, so this call comes last.
+  // Registers the callback that runs after the stream has ended. Call this function last, because a stream that could
+  // not be created must not run the callback.
   void call_at_end(void (*release)(void*), void* context) noexcept;
 
   Ref<Device> device;
